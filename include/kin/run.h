@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Running: from main() into the first task and back.
+ */
+#ifndef KIN_RUN_H
+#define KIN_RUN_H
+
+#include <kin/base.h>
+#include <kin/status.h>
+#include <kin/time.h>
+
+#include <stddef.h>
+#include <stdint.h>
+
+KIN_BEGIN_DECLS
+
+/* What a task runs. A result >= 0 is success and kept as the task's value, < 0 is its failure. */
+typedef int kin_task_fn(void *arg);
+
+/* Whom an idle worker tries to take work from. */
+enum kin_victim {
+    KIN_VICTIM_RANDOM = 0,  /* by the seeded generator; the default */
+    KIN_VICTIM_ROUND_ROBIN, /* one after the other */
+    KIN_VICTIM_LEAST_LOADED /* the worker with the most waiting tasks */
+};
+
+/* What a stack overflow in a task's own code becomes. */
+enum kin_on_overflow {
+    KIN_STACK_PANIC = 0, /* the task panics with KIN_OVERFLOW; inside libc the process aborts */
+    KIN_STACK_ABORT      /* the process reports and aborts, always */
+};
+
+/* Something an operator should know. Strings are valid during the callback only. */
+struct kin_report {
+    int status;       /* KIN_OVERFLOW, KIN_PANICKED, KIN_WORKER, ... */
+    uint64_t task;    /* the task concerned, 0: none */
+    const char *text; /* one or more lines, without a newline at the end */
+};
+
+struct kin_config {
+    size_t size;           /* KIN_CONFIG_INIT sets it */
+    unsigned workers;      /* threads that run tasks; 0: the CPUs this process may use */
+    unsigned workers_max;  /* 0: twice that; the extras replace workers that are stuck */
+    uint64_t seed;         /* victim choice and every random decision; 0 is a seed like any other */
+    size_t stack_bytes;    /* 0: 8 KiB; memory a stack starts with at most */
+    size_t stack_max_bytes;            /* 0: 256 KiB; what a stack may grow to, at most 128 MiB */
+    enum kin_victim victim;            /* 0: random */
+    enum kin_on_overflow on_overflow;  /* 0: panic of the task */
+    int64_t stall_threshold;           /* ns; 0: 10 ms; KIN_NEVER: workers are never replaced */
+    void (*on_report)(const struct kin_report *report, void *arg); /* NULL: standard error */
+    void *report_arg;
+};
+#define KIN_CONFIG_INIT { sizeof(struct kin_config), 0, 0, 0, 0, 0, KIN_VICTIM_RANDOM,             \
+                          KIN_STACK_PANIC, 0, 0, 0 }
+
+#define KIN_WORKERS_MAX 1024u /* the most workers a runtime may be asked for */
+
+/**
+ * kin_run - run a function as the first task of a runtime, until every task is over.
+ * @config: borrowed; NULL for all defaults.
+ * @fn:     the first task.
+ * @arg:    handed to fn.
+ *
+ * The calling thread becomes one of the workers. Several runtimes may exist in one process, one
+ * after the other or at once on different threads.
+ *
+ * From:    thread
+ * Returns: what fn returned, -EINVAL for a wrong config, -EBUSY inside a task, -ENOMEM, -EAGAIN
+ * Spec:    [SCHED:6.2.1] [SCHED:6.2.2] [SCHED:6.2.3] [SCHED:9.3.1]
+ */
+KIN_API KIN_MUST_USE int kin_run(const struct kin_config *config, kin_task_fn *fn, void *arg);
+
+KIN_END_DECLS
+
+#endif

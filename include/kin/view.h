@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * View: what an operator sees of a running program.
+ */
+#ifndef KIN_VIEW_H
+#define KIN_VIEW_H
+
+#include <kin/base.h>
+
+#include <stdint.h>
+
+KIN_BEGIN_DECLS
+
+/* Counters of the calling task's runtime. They are read without stopping anybody, so they may be
+ * a moment old and need not add up exactly while tasks run. */
+struct kin_stats {
+    uint64_t tasks_live;      /* spawned and not over */
+    uint64_t slices;          /* times a task was picked to run */
+    uint64_t steals;          /* times a worker took work from another */
+    uint64_t tasks_stolen;    /* tasks that changed worker that way */
+    uint64_t wakes;           /* sleeping workers woken */
+    int64_t pressure;         /* runnable tasks waiting, about; may be negative for a moment */
+    uint32_t workers;         /* alive now */
+    uint32_t workers_started; /* ever started */
+    uint32_t workers_replaced; /* stuck ones that were given a replacement */
+    uint64_t stacks;          /* stacks ever made */
+    uint64_t timers;          /* deadlines waiting */
+};
+
+/**
+ * kin_stats_get - counters of the runtime that the caller is in.
+ * @out: receives them.
+ *
+ * From:    task
+ * Returns: 0, KIN_NOTASK, -EINVAL for NULL
+ */
+KIN_API int kin_stats_get(struct kin_stats *out);
+
+/**
+ * kin_dump - print every task: name, state, where it was spawned, what it waits for.
+ * @fd: where to.
+ *
+ * Ends with the workers, their states and the latest scale decisions with their reasons.
+ *
+ * From:    task
+ * Returns: 0, KIN_NOTASK
+ */
+KIN_API int kin_dump(int fd);
+
+KIN_END_DECLS
+
+#endif

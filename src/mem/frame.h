@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Frames: the memory of task control blocks. Recycled, never unmapped, checked by generation.
+ *
+ * One pool for the whole process, because a handle to a task may outlive the runtime that ran it and
+ * must still be answered with "over" instead of a crash [002:1.1]. A frame's name is
+ * generation << 26 | index; the generation goes up when the frame is freed, so an old name never
+ * matches again (38 bits: a frame reused every 20 ns needs 90 minutes to wrap, and a clash needs the
+ * very same number then). Index 0 is never used: name 0 is nobody.
+ */
+#ifndef KIN_MEM_FRAME_H
+#define KIN_MEM_FRAME_H
+
+#include "base/atomic.h"
+#include "plat/context.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Size of every frame; a multiple of a cache line, and each begins one. The context of a task has
+ * more fields when a sanitizer watches the switches. */
+#if KIN__ASAN || KIN__TSAN
+#define KIN__FRAME_BYTES 256u
+#else
+#define KIN__FRAME_BYTES 192u
+#endif
+#define KIN__FRAME_INDEX_BITS 26u
+#define KIN__FRAME_BATCH 64u /* frames moved between a cache and the pool at a time */
+
+/* What a block is, for good: late readers rely on it. Names are looked up for tasks only. */
+enum kin__frame_kind { KIN__FRAME_TASK = 0, KIN__FRAME_SCOPE, KIN__FRAME_KINDS };
+
+/* The head of every frame; the rest is the task's. Survives recycling. */
+struct kin__frame {
+    kin__a64 name;                /* who it is; written by alloc's and free's owner, read by anyone */
+    struct kin__frame *free_next; /* owner of the free list it is in */
+};
+
+/* Per worker (or, under a lock, for foreign threads); owner only. All zero is empty, for tasks. */
+struct kin__frame_cache {
+    struct kin__frame *free;
+    uint32_t count;
+    uint32_t kind; /* enum kin__frame_kind; constant */
+};
+
+/* Slow halves: fetch or return a batch. */
+struct kin__frame *kin__frame_alloc_slow(struct kin__frame_cache *cache);
+void kin__frame_free_slow(struct kin__frame_cache *cache);
+
+/* A frame with a name of its own, or NULL when memory is used up. A first-time frame is all zero
+ * behind its head; a recycled one is as it was freed. */
+static inline struct kin__frame *kin__frame_alloc(struct kin__frame_cache *cache)
+{
+    struct kin__frame *frame = cache->free;
+    if (__builtin_expect(!frame, 0))
+        return kin__frame_alloc_slow(cache);
+    cache->free = frame->free_next;
+    cache->count--;
+    return frame;
+}
+
+/* Ends the frame's name and keeps it for the next alloc. */
+static inline void kin__frame_free(struct kin__frame_cache *cache, struct kin__frame *frame)
+{
+    /* relaxed: whoever looks a name up checks again after it acted [ABA:8.3] */
+    uint64_t name = kin__load_relaxed(&frame->name);
+    kin__store_relaxed(&frame->name, name + (UINT64_C(1) << KIN__FRAME_INDEX_BITS)); /* alone: owner */
+    frame->free_next = cache->free;
+    cache->free = frame;
+    if (__builtin_expect(++cache->count > 2 * KIN__FRAME_BATCH, 0))
+        kin__frame_free_slow(cache);
+}
+
+/* Everything the cache holds goes to the pool. */
+void kin__frame_flush(struct kin__frame_cache *cache);
+/* The frame that has or had this name; NULL when no frame ever had its index. The caller compares
+ * the name. */
+struct kin__frame *kin__frame_at(uint64_t name);
+/* Calls visit for every frame ever cut, used or free, without a lock; for dumps. */
+void kin__frame_each(void (*visit)(struct kin__frame *frame, void *arg), void *arg);
+/* Bytes of address space that hold frames. */
+size_t kin__frame_bytes(void);
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The table that every thing to wait for fills in [002:3].
+ *
+ *     try        completes at once, without parking
+ *     publish    links the waiter unless the thing is complete: one step, under the thing's lock.
+ *                From then on a wake finds it, until somebody won its ticket or it was unpublished
+ *     unpublish  takes the waiter out if it is still linked; harmless if it is not
+ */
+#ifndef KIN_PARK_WAITABLE_H
+#define KIN_PARK_WAITABLE_H
+
+#include "base/list.h"
+#include "task/task.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct kin__text;
+
+/* One task waiting for one thing. Lives on the sleeper's stack; linked under the thing's lock. */
+struct kin__waiter {
+    struct kin__list link;
+    struct kin__task *task; /* whom to wake ... */
+    uint64_t ticket;        /* ... and for which of its parks */
+    uint32_t case_;         /* which of the things it waits for this is */
+    void *io;               /* what the operation reads or writes; the winner's until the wake */
+};
+
+struct kin__waitable {
+    const char *what; /* for dumps: "sleep", "nursery", ... */
+    /* True: complete, *status says how. */
+    bool (*try_complete)(void *object, void *io, int *status);
+    /* True: linked. False: complete, *status says how, and the waiter is not linked. */
+    bool (*publish)(void *object, struct kin__waiter *waiter, int *status);
+    void (*unpublish)(void *object, struct kin__waiter *waiter);
+};
+
+#endif

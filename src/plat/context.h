@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Flows of control: a saved stack pointer, and what the sanitizers must be told about it.
+ *
+ *   make    lays a first frame on a stack, so that the first switch to it calls entry(pass)
+ *   switch  saves this flow, continues the other, and hands it one pointer
+ *   jump    the same without saving: this flow is over or its stack is borrowed no longer
+ *   call    calls fn(arg) in such a way that escape can end the call from any depth below it
+ *
+ * A switch saves the callee-saved registers and the control bits of the floating-point state (the
+ * ABI calls those callee-saved; status bits are not). It leaves with a jump, never with ret: ret to
+ * a place that the CPU's return stack does not expect costs four times the whole switch.
+ */
+#ifndef KIN_PLAT_CONTEXT_H
+#define KIN_PLAT_CONTEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define KIN__ASAN 1
+#endif
+#if __has_feature(thread_sanitizer)
+#define KIN__TSAN 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) && !defined(KIN__ASAN)
+#define KIN__ASAN 1
+#endif
+#if defined(__SANITIZE_THREAD__) && !defined(KIN__TSAN)
+#define KIN__TSAN 1
+#endif
+#ifndef KIN__ASAN
+#define KIN__ASAN 0
+#endif
+#ifndef KIN__TSAN
+#define KIN__TSAN 0
+#endif
+
+struct kin__context {
+    void *sp; /* where the flow goes on; meaningless while it runs */
+#if KIN__ASAN
+    void *fake_stack;  /* the sanitizer's own stack of this flow, while it is suspended */
+    const void *low;   /* bounds of the stack it runs on */
+    size_t bytes;
+#endif
+#if KIN__TSAN
+    void *fiber;  /* the sanitizer's name for this flow */
+    bool is_made; /* the fiber is ours to destroy */
+#endif
+};
+
+/* The primitives, in assembly; everybody else uses the wrappers below. */
+void *kin__switch_raw(void **save_sp, void *to_sp, void *pass);
+_Noreturn void kin__jump_raw(void *to_sp, void *pass);
+/* Calls fn(arg); *escape_sp is valid until it returns. Returns what fn or the escape gave. fn begins
+ * with the floating-point control words that every task begins with, and the caller has its own
+ * again afterwards, whatever fn did. */
+int kin__call_raw(void **escape_sp, int (*fn)(void *), void *arg);
+_Noreturn void kin__escape_raw(void *escape_sp, int value);
+/* Lays the frame of a flow not yet begun below base; a switch to the sp it returns calls
+ * begin(pass, entry). In context.c for the machines with assembly. */
+void *kin__make_raw(void *base, void (*begin)(void *pass, void (*entry)(void *)),
+                    void (*entry)(void *pass));
+
+/* False when this process cannot switch stacks: a user shadow stack is active, which a jump between
+ * flows would break. kin__context_make aborts then; a runtime asks first and refuses to start. The first
+ * call also decides which floating-point control words tasks begin with: those of its thread. */
+bool kin__context_supported(void);
+
+/* Prepares context so that the first switch to it calls entry(pass) with base (16-aligned) as the
+ * high end of the stack. entry must not return. low: the lowest usable byte. */
+void kin__context_make(struct kin__context *context, void *low, void *base,
+                       void (*entry)(void *pass));
+/* Describes the flow that is running now, on the stack the thread was born with. */
+void kin__context_adopt(struct kin__context *context);
+/* Undoes make or adopt: frees what a sanitizer holds for it. Never from the flow itself, if it was
+ * made. */
+void kin__context_drop(struct kin__context *context);
+
+#if KIN__ASAN || KIN__TSAN
+void *kin__context_switch(struct kin__context *from, struct kin__context *to, void *pass);
+_Noreturn void kin__context_jump(struct kin__context *from, struct kin__context *to, void *pass);
+#else
+/* Saves the running flow in from and continues to; returns when somebody switches to from, with the
+ * pointer they passed. */
+static inline void *kin__context_switch(struct kin__context *from, struct kin__context *to,
+                                        void *pass)
+{
+    return kin__switch_raw(&from->sp, to->sp, pass);
+}
+
+/* Continues to; the running flow from ends here and is never continued. */
+_Noreturn static inline void kin__context_jump(struct kin__context *from, struct kin__context *to,
+                                               void *pass)
+{
+    (void)from;
+    kin__jump_raw(to->sp, pass);
+}
+#endif
+
+/*
+ * A task that borrows the stack of another runs between enter and leave, with a context of its own.
+ * Only the sanitizers need to know. TSan gets a fiber per task even then: its reports then name the
+ * task, and an escape leaves the shadow call stack of the fiber it happens on unbalanced, which is
+ * harmless only when that fiber ends. Both are inlined into one and the same function, whose entry
+ * and exit TSan then sees on one fiber.
+ */
+#if KIN__TSAN
+void *__tsan_create_fiber(unsigned flags);
+void __tsan_destroy_fiber(void *fiber);
+void __tsan_switch_to_fiber(void *fiber, unsigned flags);
+/*
+ * What a switch orders for TSan. 0: everything before it in the old flow happens before everything
+ * after it in the new one, as on one thread it does; the flow that lands commits the park of the one
+ * that left and uses what the worker owns, and both rest on this order. 1 would order nothing: it
+ * would find races between tasks that happen to share a worker as well, and would call every field
+ * of a worker racy.
+ */
+#ifndef KIN__TSAN_SWITCH
+#define KIN__TSAN_SWITCH 0u
+#endif
+#endif
+
+__attribute__((always_inline)) static inline void
+kin__context_enter(struct kin__context *task, const struct kin__context *lender)
+{
+    task->sp = NULL;
+#if KIN__ASAN
+    task->fake_stack = NULL;
+    task->low = lender->low;
+    task->bytes = lender->bytes;
+#endif
+#if KIN__TSAN
+    task->fiber = __tsan_create_fiber(0);
+    task->is_made = true;
+    __tsan_switch_to_fiber(task->fiber, KIN__TSAN_SWITCH);
+#endif
+    (void)lender;
+}
+
+__attribute__((always_inline)) static inline void
+kin__context_leave(struct kin__context *task, const struct kin__context *lender)
+{
+#if KIN__TSAN
+    __tsan_switch_to_fiber(lender->fiber, KIN__TSAN_SWITCH);
+    __tsan_destroy_fiber(task->fiber);
+#endif
+    (void)task;
+    (void)lender;
+}
+
+/* Tells valgrind about a region used as a stack; the result goes to kin__stack_forget. */
+unsigned kin__stack_announce(void *low, void *high);
+void kin__stack_forget(unsigned id);
+
+#endif

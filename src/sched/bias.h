@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The bias: a lock that its owner takes with plain stores and the monitor takes with a barrier.
+ *
+ *     owner   busy = 1 ; light fence ; revoked? -> slow        monitor   revoked = 1 ; membarrier
+ *             ... touches its queues ...                                 busy? -> revoked = 0, give up
+ *             busy = 0 (release)                                         ... touches the queues ...
+ *                                                                        revoked = 0 (release)
+ *
+ * A worker's queues are touched several times per task and by its own thread alone, except when that
+ * thread is stuck in somebody's system call and the monitor must hand its queue to others. Then, and
+ * only then, the monitor pays for both: membarrier makes every running thread pass a full fence, so
+ * either the owner's busy is seen, or the owner sees revoked. A busy owner is not stuck, so the
+ * monitor gives up at once and nobody waits long. Where the kernel has no membarrier the light
+ * fence is a full one (kin__bias_is_strong). The model is test/model/bias.pml.
+ */
+#ifndef KIN_SCHED_BIAS_H
+#define KIN_SCHED_BIAS_H
+
+#include "base/assert.h"
+#include "base/atomic.h"
+
+struct kin__bias {
+    kin__a32 busy;    /* owner writes, monitor reads */
+    kin__a32 revoked; /* monitor writes, owner reads */
+};
+
+/* Set once before the first worker starts: no membarrier here, the owner fences itself. */
+extern bool kin__bias_is_strong;
+
+/* The owner found the bias revoked: steps back until the monitor is done, then has it. */
+void kin__bias_take_slow(struct kin__bias *bias);
+
+static inline void kin__bias_take(struct kin__bias *bias)
+{
+    KIN__ASSERT(!kin__load_relaxed(&bias->busy), "house"); /* alone: the owner's own */
+    kin__store_relaxed(&bias->busy, 1u); /* pairs with the load in kin__bias_revoke */
+    kin__fence_light(); /* fence: busy before revoked; its mirror is membarrier in kin__bias_revoke */
+    if (KIN__UNLIKELY(kin__bias_is_strong))
+        kin__fence_seq(); /* fence: the same, with its mirror a full fence there */
+    /* pairs with the release in kin__bias_restore: what the monitor did to the queues is seen */
+    if (KIN__UNLIKELY(kin__load_acquire(&bias->revoked)))
+        kin__bias_take_slow(bias);
+}
+
+static inline void kin__bias_give(struct kin__bias *bias)
+{
+    kin__store_release(&bias->busy, 0u); /* pairs with the acquire in kin__bias_revoke */
+}
+
+/* Monitor: true when the queues are its own until kin__bias_restore. */
+bool kin__bias_revoke(struct kin__bias *bias);
+void kin__bias_restore(struct kin__bias *bias);
+
+#endif

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * When to spin, when to sleep, whom to wake.
+ *
+ * One 32-bit word counts sleepers and searchers. At most one worker searches at a time: others that
+ * run out of work go straight to sleep, and a searcher that finds some passes the search on by
+ * waking the next sleeper, so a burst of work wakes workers one after the other and no herd runs.
+ *
+ *     sleeper    listed, sleepers + 1 ; full fence ; look at every queue again ; sleep
+ *     provider   publish work ; full fence ; somebody sleeps and nobody searches? wake one
+ *
+ * Either the sleeper sees the work or the provider sees the sleeper; with acquire and release alone
+ * both can miss (test/model/idle.pml). A wake hands the role of the searcher over in the same step
+ * in which it takes a sleeper off the count, so two wakes in a row wake two, and a wake on its way
+ * is not repeated.
+ *
+ * Work that only its owner can see (a private queue) is no reason to wake a thief and no reason to
+ * keep one awake for ever: a thief that sees that it exists asks for it and sleeps for bounded moments.
+ * Those grow from 1 us to 1 ms [SCHED:7.4.2]: the first ones, shorter than a sleep costs, are spun.
+ */
+#include "sched/sched.h"
+
+#define ONE_SEARCHER 1u
+#define ONE_SLEEPER (1u << 16)
+#define SPIN_FIRST_NS 1000
+#define SPIN_LAST_NS 32000      /* the longest moment that is spun */
+#define MOMENT_LAST_NS 1000000  /* the longest moment slept while private work exists */
+
+/* Becomes the searcher, unless there is one. */
+static bool search_begin(struct kin__sched *sched)
+{
+    uint32_t idle = kin__load_relaxed(&sched->idle); /* relaxed: the exchange decides */
+    do {
+        if (idle & 0xffff)
+            return false;
+    } while (!kin__cas_acq_rel(&sched->idle, &idle, idle + ONE_SEARCHER)); /* pairs with itself */
+    return true;
+}
+
+/* The searcher found something: the search goes on with another worker if more is to be had. */
+static void search_found(struct kin__worker *worker)
+{
+    struct kin__sched *sched = worker->sched;
+    (void)kin__sub_acq_rel(&sched->idle, ONE_SEARCHER); /* pairs with search_begin */
+    kin__fence_seq(); /* fence: no longer a searcher before looking; mirror: a provider's fence */
+    if (kin__idle_wants(sched) && kin__steal_is_worth(worker))
+        kin__idle_wake_one(sched);
+}
+
+/* Takes a sleeper off the list; NULL when there is none. Under the pool's lock. */
+static struct kin__worker *unlist_first_locked(struct kin__sched *sched)
+{
+    struct kin__worker *worker = sched->sleepers;
+    if (worker) {
+        sched->sleepers = worker->sleeper_next;
+        worker->is_listed = false;
+    }
+    return worker;
+}
+
+void kin__idle_wake_one(struct kin__sched *sched)
+{
+    kin__fence_seq(); /* fence: the work before the count; its mirror is in sleep_listed */
+    uint32_t idle = kin__load_relaxed(&sched->idle); /* relaxed: fenced above, the exchange decides */
+    do {
+        if ((idle >> 16) == 0 || (idle & 0xffff) != 0)
+            return;
+        /* pairs with itself: sleeper to searcher in one step */
+    } while (!kin__cas_acq_rel(&sched->idle, &idle, idle - ONE_SLEEPER + ONE_SEARCHER));
+    kin__lock_take(&sched->pool_lock, KIN__RANK_POOL);
+    struct kin__worker *worker = unlist_first_locked(sched);
+    kin__lock_give(&sched->pool_lock, KIN__RANK_POOL);
+    /* Counts and list change one after the other, so the list can be empty for a moment: the
+     * sleeper has taken itself off and finds that it was counted off (unlist_self). */
+    if (!worker)
+        return;
+    (void)kin__add_relaxed(&sched->wakes, 1u); /* alone: a counter */
+    kin__store_release(&worker->wake, 1u);     /* pairs with the load in sleep_listed */
+    kin__futex_wake(&worker->wake, 1);
+    kin__monitor_poke(sched);
+}
+
+void kin__idle_wake_all(struct kin__sched *sched)
+{
+    for (unsigned i = 0; i < sched->workers_max; i++) {
+        kin__store_release(&sched->workers[i].wake, 1u); /* pairs with the load in sleep_listed */
+        kin__futex_wake(&sched->workers[i].wake, 1);
+    }
+}
+
+/* The sleeper gets up by itself. True: nobody had chosen it, it is an ordinary idle worker again.
+ * False: a waker took it off the count; it is the searcher now. */
+static bool unlist_self(struct kin__worker *worker)
+{
+    struct kin__sched *sched = worker->sched;
+    bool was_chosen = true;
+    kin__lock_take(&sched->pool_lock, KIN__RANK_POOL);
+    if (worker->is_listed) {
+        for (struct kin__worker **link = &sched->sleepers; *link; link = &(*link)->sleeper_next) {
+            if (*link == worker) {
+                *link = worker->sleeper_next;
+                break;
+            }
+        }
+        worker->is_listed = false;
+        /* One name off the list, one off the count: either ours, or the one that a waker has
+         * already counted off and not yet taken off the list. */
+        uint32_t idle = kin__load_relaxed(&sched->idle); /* relaxed: the exchange decides */
+        was_chosen = false;
+        do {
+            if ((idle >> 16) == 0) {
+                was_chosen = true;
+                break;
+            }
+        } while (!kin__cas_acq_rel(&sched->idle, &idle, idle - ONE_SLEEPER)); /* pairs with wake_one */
+    }
+    kin__lock_give(&sched->pool_lock, KIN__RANK_POOL);
+    return !was_chosen;
+}
+
+/* Sleeps at most until deadline. True: it is the searcher now, by somebody's wake. */
+static bool sleep_listed(struct kin__worker *worker, bool was_searching, int64_t moment_ns)
+{
+    struct kin__sched *sched = worker->sched;
+    kin__store_relaxed(&worker->wake, 0u); /* alone: not listed, nobody writes it but a stop */
+    kin__lock_take(&sched->pool_lock, KIN__RANK_POOL);
+    worker->sleeper_next = sched->sleepers;
+    sched->sleepers = worker;
+    worker->is_listed = true;
+    /* pairs with wake_one: counted under the lock under which it was listed */
+    (void)kin__add_acq_rel(&sched->idle, ONE_SLEEPER - (was_searching ? ONE_SEARCHER : 0));
+    kin__lock_give(&sched->pool_lock, KIN__RANK_POOL);
+    kin__fence_seq(); /* fence: the count before the queues; its mirror is in kin__idle_wake_one */
+
+    bool is_needed = kin__steal_is_visible(sched);
+    /* pairs with the release in kin__sched_stop, and relaxed for attention: the waker fenced */
+    if (!is_needed && !kin__load_acquire(&sched->is_stopping) &&
+        !(kin__load_relaxed(&worker->attention) & KIN__DRAIN)) {
+        kin__store_relaxed(&worker->state, KIN__WORKER_SLEEP); /* alone: for others to see */
+        while (!kin__load_acquire(&worker->wake)) { /* pairs with the release in wake_one */
+            if (kin__futex_wait(&worker->wake, 0, moment_ns) != 0 || moment_ns >= 0)
+                break; /* an early return: the caller looks around and comes back */
+        }
+        kin__store_relaxed(&worker->state, KIN__WORKER_ACTIVE); /* alone: for others to see */
+    }
+    return !unlist_self(worker);
+}
+
+/* How long this worker may sleep: until its timers, or those of workers that cannot. */
+static int64_t sleep_bound(struct kin__worker *worker, int64_t now)
+{
+    struct kin__sched *sched = worker->sched;
+    int64_t first = kin__load_relaxed(&worker->next_deadline); /* relaxed: own, armed by itself */
+    for (unsigned i = 0; i < sched->workers_max; i++) {
+        struct kin__worker *other = &sched->workers[i];
+        /* relaxed: whoever retires with timers wakes a sleeper after */
+        if (!other->is_replaced && kin__load_relaxed(&other->state) != KIN__WORKER_DEAD)
+            continue;
+        int64_t due = kin__load_relaxed(&other->next_deadline); /* relaxed: as above */
+        first = due < first ? due : first;
+    }
+    if (first == KIN_NEVER)
+        return -1;
+    return first > now ? first - now : 0;
+}
+
+/* Fires what is due anywhere this worker answers for. */
+static bool poll_due(struct kin__worker *worker)
+{
+    struct kin__sched *sched = worker->sched;
+    uint32_t woken = 0;
+    for (unsigned i = 0; i < sched->workers_max; i++) {
+        struct kin__worker *other = &sched->workers[i];
+        /* relaxed: poll looks again under the wheel's lock */
+        if (kin__load_relaxed(&other->next_deadline) <= worker->now)
+            woken += sched->source->poll(other, worker->now);
+    }
+    return woken != 0;
+}
+
+/* Waits ns, or until there is something to take. */
+static void spin(struct kin__worker *worker, int64_t ns)
+{
+    int64_t until = kin__clock_now() + ns;
+    do {
+        for (unsigned i = 0; i < 16; i++)
+            kin__cpu_relax();
+        /* relaxed: a hint */
+        if (kin__steal_is_visible(worker->sched) || kin__load_relaxed(&worker->wake))
+            return;
+    } while (kin__clock_now() < until);
+}
+
+/* The search: rounds over victims with growing moments between them. */
+static struct kin__task *search(struct kin__worker *worker)
+{
+    struct kin__sched *sched = worker->sched;
+    struct kin__task *task = NULL;
+    kin__store_relaxed(&worker->state, KIN__WORKER_IDLE_SPIN); /* alone: for others to see */
+    for (int64_t moment = SPIN_FIRST_NS; moment <= SPIN_LAST_NS; moment *= 2) {
+        if ((task = kin__steal_round(worker)) || kin__inject_len(&sched->inject))
+            break;
+        if (kin__load_relaxed(&sched->is_stopping)) /* relaxed: the caller looks properly */
+            break;
+        spin(worker, moment);
+    }
+    kin__store_relaxed(&worker->state, KIN__WORKER_ACTIVE); /* alone: for others to see */
+    return task;
+}
+
+struct kin__task *kin__idle_wait(struct kin__worker *worker)
+{
+    struct kin__sched *sched = worker->sched;
+    /* relaxed: a lone worker has nobody to rob */
+    bool is_searcher = kin__load_relaxed(&sched->alive) > 1 && search_begin(sched);
+    for (int64_t moment = SPIN_LAST_NS * 2;; moment *= 2) { /* ends: a moment is bounded, then NULL */
+        if (is_searcher) {
+            struct kin__task *task = search(worker);
+            if (task || kin__inject_len(&sched->inject)) {
+                search_found(worker);
+                return task;
+            }
+        }
+        worker->now = kin__clock_now();
+        bool has_woken = poll_due(worker);
+        int64_t bound = has_woken ? 0 : sleep_bound(worker, worker->now);
+        if (has_woken || bound == 0) {
+            if (is_searcher)
+                search_found(worker);
+            return NULL;
+        }
+        if (moment > MOMENT_LAST_NS)
+            moment = MOMENT_LAST_NS;
+        if ((bound < 0 || bound > moment) && kin__steal_is_worth(worker))
+            bound = moment;
+        is_searcher = sleep_listed(worker, is_searcher, bound);
+        if (!is_searcher)
+            return NULL;
+    }
+}

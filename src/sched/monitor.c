@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The monitor: a thread that looks for workers that make no progress and hands their work to others.
+ *
+ * A worker is stuck when it is ACTIVE, has not picked a task for the threshold (10 ms), and its thread
+ * was either asleep in the kernel meanwhile or on a CPU for that long. A thread that merely was not
+ * given a CPU is neither: replacing it would make order depend on the load of the machine [D-8].
+ *
+ *     stuck, work waits, somebody sleeps  -> RESCUE: its queue to the global one, wake a sleeper
+ *     stuck, work waits, nobody sleeps    -> REPLACE: the same, and start a worker in its place; it
+ *                                            drains and retires when it comes back [WK:6.2] [C7]
+ *
+ * Every decision, also one that could not be carried out, is kept with its reason [EP:7.3]. The
+ * monitor also gives the memory of idle stacks back. While nobody works it sleeps without a timeout
+ * and whoever wakes the first worker pokes it.
+ */
+#include "sched/sched.h"
+
+#define TRIM_STEP 256u      /* idle stacks trimmed per look */
+#define TRIM_AFTER 8u       /* looks without work before trimming begins */
+#define DEEP_AFTER 40u      /* looks without work before it sleeps without a timeout */
+
+void kin__monitor_poke(struct kin__sched *sched)
+{
+    /* pairs with the store in monitor_pause; the fence of the waker came before */
+    if (KIN__UNLIKELY(kin__load_relaxed(&sched->monitor_deep))) {
+        kin__store_release(&sched->monitor_wake, 1u); /* pairs with the load in monitor_pause */
+        kin__futex_wake(&sched->monitor_wake, 1);
+    }
+}
+
+/* Whether the worker has made no progress for the threshold; *event gets the details. */
+static bool is_stuck(struct kin__sched *sched, struct kin__worker *worker, int64_t now,
+                     struct kin__scale_event *event)
+{
+    uint64_t slices = kin__load_relaxed(&worker->slices); /* relaxed: a moment late is fine */
+    int64_t threshold = sched->config.stall_threshold;
+    /* relaxed: a state that changes meanwhile shows in slices at the next look */
+    if (kin__load_relaxed(&worker->state) != KIN__WORKER_ACTIVE || slices != worker->seen_slices) {
+        worker->seen_slices = slices;
+        worker->seen_since = now;
+        worker->seen_cpu = kin__thread_cpu_ns(&worker->thread);
+        return false;
+    }
+    event->stuck_ns = now - worker->seen_since;
+    if (event->stuck_ns < threshold)
+        return false;
+    event->is_blocked = kin__thread_is_asleep(&worker->thread);
+    int64_t cpu = kin__thread_cpu_ns(&worker->thread);
+    return event->is_blocked || (cpu >= 0 && cpu - worker->seen_cpu >= threshold);
+}
+
+/* A dead slot to start a replacement in; NULL when all are alive. Under the pool's lock. */
+static struct kin__worker *dead_slot_locked(struct kin__sched *sched)
+{
+    for (unsigned i = 0; i < sched->workers_max; i++) {
+        struct kin__worker *worker = &sched->workers[i];
+        /* pairs with the release in kin__pool_retire */
+        if (kin__load_acquire(&worker->state) == KIN__WORKER_DEAD && !worker->is_caller) {
+            if (worker->thread.handle)
+                kin__thread_join(&worker->thread); /* it is past its last use of anything */
+            return worker;
+        }
+    }
+    return NULL;
+}
+
+static void replace(struct kin__sched *sched, struct kin__worker *worker,
+                    struct kin__scale_event *event)
+{
+    kin__lock_take(&sched->pool_lock, KIN__RANK_POOL);
+    struct kin__worker *spare = dead_slot_locked(sched);
+    event->reason = KIN__SCALE_AT_LIMIT;
+    if (spare) {
+        event->reason = KIN__SCALE_NO_THREAD;
+        event->other = spare->index;
+        if (kin__pool_start_locked(sched, spare) == 0) {
+            event->reason = KIN__SCALE_REPLACE;
+            sched->replaced++;
+            worker->is_replaced = true;
+            (void)kin__add_acq_rel(&sched->stuck, 1u); /* pairs with the subtraction in retire */
+            (void)kin__or_relaxed(&worker->attention, KIN__DRAIN); /* pairs with the next pick */
+            /* relaxed: for others to see */
+            kin__store_relaxed(&worker->state, KIN__WORKER_DRAINING);
+        }
+    }
+    kin__pool_note_locked(sched, event);
+    kin__lock_give(&sched->pool_lock, KIN__RANK_POOL);
+}
+
+static void help(struct kin__sched *sched, struct kin__worker *worker,
+                 struct kin__scale_event *event)
+{
+    if (kin__bias_revoke(&worker->bias)) {
+        event->moved = (uint32_t)kin__worker_drain(worker);
+        /* a hint for the report: the owner is not in its scheduler, the task cannot end unseen */
+        event->task = worker->current ? kin__task_id(worker->current) : 0;
+        kin__bias_restore(&worker->bias);
+    } else {
+        worker->seen_slices = UINT64_MAX; /* it moves: not stuck after all */
+        return;
+    }
+    event->pressure = kin__sched_pressure(sched);
+    bool has_timers = kin__load_relaxed(&worker->next_deadline) != KIN_NEVER; /* relaxed: a hint */
+    if (!event->moved && !kin__inject_len(&sched->inject) && !has_timers)
+        return; /* nobody waits for it */
+    if (kin__load_relaxed(&sched->idle) != 0) { /* relaxed: a hint; wake_one looks properly */
+        if (event->moved) {
+            event->reason = KIN__SCALE_RESCUE;
+            kin__lock_take(&sched->pool_lock, KIN__RANK_POOL);
+            kin__pool_note_locked(sched, event);
+            kin__lock_give(&sched->pool_lock, KIN__RANK_POOL);
+        }
+        kin__idle_wake_one(sched);
+        return;
+    }
+    replace(sched, worker, event);
+}
+
+/* Timers of a worker that is stuck are fired by the monitor itself. */
+static void fire_for(struct kin__sched *sched, struct kin__worker *worker, int64_t now)
+{
+    /* relaxed: poll looks again under the wheel's lock */
+    if (kin__load_relaxed(&worker->next_deadline) <= now)
+        sched->source->poll(worker, now);
+}
+
+void kin__monitor_look(struct kin__sched *sched, int64_t now)
+{
+    for (unsigned i = 0; i < sched->workers_max; i++) {
+        struct kin__worker *worker = &sched->workers[i];
+        struct kin__scale_event event = {.when = now, .worker = worker->index};
+        if (kin__load_relaxed(&worker->state) == KIN__WORKER_DRAINING) /* relaxed: a moment late */
+            fire_for(sched, worker, now);
+        if (!is_stuck(sched, worker, now, &event))
+            continue;
+        fire_for(sched, worker, now);
+        help(sched, worker, &event);
+    }
+}
+
+/* Whether any worker is at work. */
+static bool is_busy(struct kin__sched *sched)
+{
+    uint32_t sleepers = kin__load_relaxed(&sched->idle) >> 16; /* relaxed: a moment late is fine */
+    return sleepers < kin__load_relaxed(&sched->alive);        /* relaxed: as above */
+}
+
+/* Sleeps until the next look is due; without end when deep. */
+static void monitor_pause(struct kin__sched *sched, bool is_deep, int64_t ns)
+{
+    kin__store_relaxed(&sched->monitor_wake, 0u); /* alone: only pokes write it, and they are hints */
+    if (is_deep) {
+        kin__store_relaxed(&sched->monitor_deep, 1u); /* pairs with the load in kin__monitor_poke */
+        kin__fence_seq(); /* fence: deep before busy; its mirror is in kin__idle_wake_one */
+        if (is_busy(sched) || kin__load_acquire(&sched->is_stopping)) /* pairs with kin__sched_stop */
+            is_deep = false;
+    }
+    if (!kin__load_acquire(&sched->monitor_wake)) /* pairs with the release in kin__monitor_poke */
+        (void)kin__futex_wait(&sched->monitor_wake, 0, is_deep ? -1 : ns);
+    kin__store_relaxed(&sched->monitor_deep, 0u); /* alone: the monitor's own */
+}
+
+void kin__monitor_main(void *arg)
+{
+    struct kin__sched *sched = arg;
+    int64_t threshold = sched->config.stall_threshold;
+    int64_t step = threshold / 4 > 1000000 ? threshold / 4 : 1000000;
+    if (step > 100000000)
+        step = 100000000;
+    unsigned quiet = 0;
+    while (!kin__load_acquire(&sched->is_stopping)) { /* pairs with the release in kin__sched_stop */
+        monitor_pause(sched, quiet >= DEEP_AFTER, step);
+        if (is_busy(sched)) {
+            quiet = 0;
+            kin__monitor_look(sched, kin__clock_now());
+        } else if (++quiet >= TRIM_AFTER) {
+            if (kin__stack_trim(&sched->stacks, TRIM_STEP) && quiet >= DEEP_AFTER)
+                quiet = DEEP_AFTER - 1; /* more to trim: not yet deep */
+        }
+    }
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The pool of workers: starting them, and retiring those that came back too late.
+ */
+#include "sched/sched.h"
+
+#include "base/text.h"
+
+#include <errno.h>
+
+#define THREAD_STACK_BYTES ((size_t)256 * 1024)
+
+void kin__pool_note_locked(struct kin__sched *sched, const struct kin__scale_event *event)
+{
+    sched->scale_log[sched->scale_count++ % KIN__SCALE_LOG] = *event;
+}
+
+static void thread_main(void *arg)
+{
+    struct kin__worker *worker = arg;
+    if (kin__fault_thread_init() == 0) {
+        kin__worker_main(worker);
+        kin__fault_thread_fini();
+    } else {
+        kin__worker_main(worker); /* an overflow on this thread is then an ordinary crash */
+    }
+    kin__pool_retire(worker);
+}
+
+int kin__pool_start_locked(struct kin__sched *sched, struct kin__worker *worker)
+{
+    char name[16];
+    struct kin__text text;
+    kin__text_init(&text, name, sizeof(name));
+    kin__text_printf(&text, "kin-%u", (unsigned)worker->index);
+    /* alone: the slot is dead, nobody else writes these */
+    kin__store_relaxed(&worker->attention, 0u);
+    kin__store_relaxed(&worker->state, KIN__WORKER_ACTIVE); /* alone: as above */
+    worker->is_replaced = false;
+    worker->seen_slices = UINT64_MAX;
+    (void)kin__add_acq_rel(&sched->alive, 1u); /* pairs with retire; a bound for thieves */
+    int rc = 0;
+    if (!worker->is_caller)
+        rc = kin__thread_start(&worker->thread, thread_main, worker, THREAD_STACK_BYTES, name);
+    if (rc < 0) {
+        (void)kin__sub_acq_rel(&sched->alive, 1u);            /* pairs with the addition above */
+        kin__store_relaxed(&worker->state, KIN__WORKER_DEAD); /* alone: as above */
+        return rc;
+    }
+    sched->started++;
+    return 0;
+}
+
+void kin__pool_retire(struct kin__worker *worker)
+{
+    struct kin__sched *sched = worker->sched;
+    kin__frame_flush(&worker->frames);
+    kin__frame_flush(&worker->scopes);
+    kin__stack_flush(&worker->stacks, &sched->stacks);
+    kin__lock_take(&sched->pool_lock, KIN__RANK_POOL);
+    if (worker->is_replaced) {
+        kin__pool_note_locked(sched, &(struct kin__scale_event){.when = kin__clock_now(),
+                                                                .reason = KIN__SCALE_RETIRE,
+                                                                .worker = worker->index});
+        (void)kin__sub_acq_rel(&sched->stuck, 1u); /* pairs with the addition in the monitor */
+        worker->is_replaced = false;
+    }
+    (void)kin__sub_acq_rel(&sched->alive, 1u); /* pairs with the addition in start */
+    /* pairs with the acquire in the monitor's search for a dead slot: its memory is flushed */
+    kin__store_release(&worker->state, KIN__WORKER_DEAD);
+    kin__lock_give(&sched->pool_lock, KIN__RANK_POOL);
+    /* relaxed: the timers it leaves behind are looked after by whoever wakes */
+    if (kin__load_relaxed(&worker->next_deadline) != KIN_NEVER)
+        kin__idle_wake_one(sched);
+}
+
+int64_t kin__sched_pressure(struct kin__sched *sched)
+{
+    int64_t pressure = 0;
+    for (unsigned i = 0; i < sched->workers_max; i++) {
+        struct kin__worker *worker = &sched->workers[i];
+        /* relaxed: counters read one after the other; the sum may be off, and negative, a moment */
+        pressure += (int64_t)kin__load_relaxed(&worker->pushed);
+        pressure -= (int64_t)kin__load_relaxed(&worker->slices); /* relaxed: as above */
+    }
+    return pressure + (int64_t)kin__load_relaxed(&sched->pushed_outside); /* relaxed: as above */
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A scheduler's life: create, start, run, stop, destroy; and the way into its queues.
+ */
+#include "sched/sched.h"
+
+#include "base/bits.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define STACK_MAX_DEFAULT ((size_t)256 * 1024)
+#define STALL_DEFAULT_NS INT64_C(10000000)
+
+/* ---- the way in ---- */
+
+void kin__schedule(struct kin__task *task)
+{
+    struct kin__worker *worker = kin__worker_self();
+    struct kin__sched *sched = task->sched;
+    if (KIN__LIKELY(worker && worker->sched == sched)) {
+        kin__worker_push_ready(worker, task);
+        return;
+    }
+    (void)kin__add_relaxed(&sched->pushed_outside, 1u); /* alone: a counter */
+    kin__inject_push(&sched->inject, task, task, 1);
+    kin__idle_wake_one(sched);
+}
+
+void kin__schedule_new(struct kin__task *task)
+{
+    struct kin__worker *worker = kin__worker_self();
+    struct kin__sched *sched = task->sched;
+    kin__word_move(task, KIN__INIT, KIN__RUNNABLE, KIN__BY_SPAWNER);
+    if (KIN__LIKELY(worker && worker->sched == sched && !sched->hard.steal)) {
+        kin__worker_push_new(worker, task);
+        return;
+    }
+    (void)kin__add_relaxed(&sched->spawned_outside, 1u); /* alone: a counter */
+    (void)kin__add_relaxed(&sched->pushed_outside, 1u); /* alone: a counter */
+    kin__inject_push(&sched->inject, task, task, 1);
+    kin__idle_wake_one(sched);
+}
+
+/* ---- hard modes ---- */
+
+#ifdef KIN_DEBUG
+static bool has_word(const char *words, const char *word)
+{
+    const char *at = words ? strstr(words, word) : NULL;
+    size_t size = strlen(word);
+    return at && (at == words || at[-1] == ',') && (at[size] == '\0' || at[size] == ',');
+}
+
+static void read_hard(struct kin__hard *hard)
+{
+    const char *words = kin__plat_env("KIN_HARD");
+    hard->park = has_word(words, "park");
+    hard->steal = has_word(words, "steal");
+    hard->one = has_word(words, "one");
+    hard->wrap = has_word(words, "wrap");
+    hard->slow = has_word(words, "slow");
+    hard->stack = has_word(words, "stack");
+}
+#else
+static void read_hard(struct kin__hard *hard)
+{
+    (void)hard;
+}
+#endif
+
+/* ---- life ---- */
+
+static int fill_config(struct kin__sched *sched, const struct kin_config *given)
+{
+    struct kin_config *config = &sched->config;
+    *config = (struct kin_config)KIN_CONFIG_INIT;
+    if (given) {
+        if (given->size != sizeof(*given))
+            return -EINVAL;
+        *config = *given;
+    }
+    if (config->workers > KIN_WORKERS_MAX || config->workers_max > 2 * KIN_WORKERS_MAX ||
+        (unsigned)config->victim > KIN_VICTIM_LEAST_LOADED ||
+        (unsigned)config->on_overflow > KIN_STACK_ABORT || config->stall_threshold < 0)
+        return -EINVAL;
+    read_hard(&sched->hard);
+    if (config->workers == 0)
+        config->workers = kin__cpu_count();
+    if (sched->hard.one)
+        config->workers = 1;
+    if (config->workers_max == 0)
+        config->workers_max = 2 * config->workers;
+    if (config->workers_max < config->workers)
+        return -EINVAL;
+    if (config->stack_max_bytes == 0)
+        config->stack_max_bytes = sched->hard.stack ? (size_t)64 * 1024 : STACK_MAX_DEFAULT;
+    if (config->stall_threshold == 0)
+        config->stall_threshold = STALL_DEFAULT_NS;
+    sched->stack_class = kin__stack_class(config->stack_max_bytes);
+    return sched->stack_class >= KIN__STACK_CLASSES ? -EINVAL : 0;
+}
+
+static int init_worker(struct kin__sched *sched, unsigned index)
+{
+    struct kin__worker *worker = &sched->workers[index];
+    worker->sched = sched;
+    worker->index = (uint16_t)index;
+    worker->is_caller = index == 0;
+    worker->victim_next = index;
+    worker->scopes.kind = KIN__FRAME_SCOPE;
+    kin__rng_init(&worker->rng, sched->config.seed, index);
+    kin__deque_init(&worker->deque, sched->hard.wrap ? UINT32_MAX - 100 : 0);
+    kin__store_relaxed(&worker->next_deadline, KIN_NEVER); /* alone: not shared yet */
+    worker->countdown = sched->policy->interval(worker, 0);
+    return sched->source->init(worker);
+}
+
+int kin__sched_create(const struct kin_config *config, const struct kin__owner_ops *owner,
+                      const struct kin__source *source, struct kin__sched **out)
+{
+    struct kin__sched *sched = kin__heap_alloc_lines(sizeof(*sched));
+    if (!sched)
+        return -ENOMEM;
+    int rc = fill_config(sched, config);
+    if (rc < 0)
+        goto fail_sched;
+    sched->owner = owner;
+    sched->source = source;
+    sched->policy = kin__policy_for(sched->config.victim);
+    sched->workers_base = sched->config.workers;
+    sched->workers_max = sched->config.workers_max;
+    kin__bias_is_strong = !kin__membarrier_init();
+    kin__stack_pool_init(&sched->stacks);
+    rc = -ENOMEM;
+    sched->workers = kin__heap_alloc_lines(sched->workers_max * sizeof(*sched->workers));
+    if (!sched->workers)
+        goto fail_sched;
+    for (unsigned i = 0; i < sched->workers_max; i++) {
+        rc = init_worker(sched, i);
+        if (rc < 0)
+            goto fail_workers;
+    }
+    *out = sched;
+    return 0;
+
+fail_workers:
+    for (unsigned i = 0; i < sched->workers_max; i++)
+        source->fini(&sched->workers[i]);
+    kin__heap_free_lines(sched->workers);
+fail_sched:
+    kin__heap_free_lines(sched);
+    return rc;
+}
+
+void kin__sched_stop(struct kin__sched *sched)
+{
+    kin__store_release(&sched->is_stopping, 1u); /* pairs with the acquire in every loop's end */
+    kin__fence_seq(); /* fence: stopping before the wakes; its mirror is in sleep_listed */
+    kin__idle_wake_all(sched);
+    kin__store_release(&sched->monitor_wake, 1u); /* pairs with the load in monitor_pause */
+    kin__futex_wake(&sched->monitor_wake, 1);
+}
+
+/* Ends and joins every thread that was started. */
+static void join_threads(struct kin__sched *sched)
+{
+    if (sched->monitor.handle)
+        kin__thread_join(&sched->monitor); /* first: it starts workers */
+    for (unsigned i = 1; i < sched->workers_max; i++) {
+        if (sched->workers[i].thread.handle)
+            kin__thread_join(&sched->workers[i].thread);
+    }
+}
+
+static int start_threads(struct kin__sched *sched)
+{
+    int rc = 0;
+    kin__lock_take(&sched->pool_lock, KIN__RANK_POOL);
+    for (unsigned i = 0; rc == 0 && i < sched->workers_base; i++)
+        rc = kin__pool_start_locked(sched, &sched->workers[i]);
+    kin__pool_note_locked(sched, &(struct kin__scale_event){.when = kin__clock_now(),
+                                                            .reason = KIN__SCALE_START});
+    kin__lock_give(&sched->pool_lock, KIN__RANK_POOL);
+    if (rc == 0 && sched->config.stall_threshold != KIN_NEVER)
+        rc = kin__thread_start(&sched->monitor, kin__monitor_main, sched, (size_t)128 * 1024,
+                               "kin-monitor");
+    return rc;
+}
+
+int kin__sched_run(struct kin__sched *sched, struct kin__task *first)
+{
+    kin__thread_adopt(&sched->workers[0].thread);
+    int rc = start_threads(sched);
+    if (rc < 0) {
+        kin__sched_stop(sched);
+        join_threads(sched);
+        return rc;
+    }
+    kin__schedule_new(first);
+    kin__worker_main(&sched->workers[0]);
+    kin__pool_retire(&sched->workers[0]);
+    /* Worker 0 may have been replaced and be here before the end: the caller waits for it. */
+    while (!kin__load_acquire(&sched->is_stopping)) { /* pairs with the release in kin__sched_stop */
+        kin__store_relaxed(&sched->workers[0].wake, 0u); /* alone: a hint for the wait below */
+        (void)kin__futex_wait(&sched->workers[0].wake, 0, 1000000);
+    }
+    join_threads(sched);
+    return 0;
+}
+
+void kin__sched_destroy(struct kin__sched *sched)
+{
+    for (unsigned i = 0; i < sched->workers_max; i++)
+        sched->source->fini(&sched->workers[i]);
+    kin__stack_pool_fini(&sched->stacks);
+    kin__heap_free_lines(sched->workers);
+    kin__heap_free_lines(sched);
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A runtime's scheduler: its workers, the global queue, who sleeps and who searches.
+ */
+#ifndef KIN_SCHED_SCHED_H
+#define KIN_SCHED_SCHED_H
+
+#include "base/lock.h"
+#include "sched/inject.h"
+#include "sched/policy.h"
+#include "sched/source.h"
+#include "sched/worker.h"
+
+#include <kin/run.h>
+
+#define KIN__SCALE_LOG 32u /* scale decisions kept */
+
+/* Why the number of workers changed, or did not [EP:7.3]. */
+enum kin__scale_reason {
+    KIN__SCALE_START,    /* the base workers */
+    KIN__SCALE_RESCUE,   /* a stuck worker's queue was handed to the others */
+    KIN__SCALE_REPLACE,  /* a stuck worker was given a replacement */
+    KIN__SCALE_AT_LIMIT, /* it would have been, but workers_max are alive */
+    KIN__SCALE_NO_THREAD, /* it would have been, but no thread could be started */
+    KIN__SCALE_RETIRE    /* a replaced worker came back, drained and retired */
+};
+struct kin__scale_event {
+    int64_t when;
+    enum kin__scale_reason reason;
+    uint16_t worker, other; /* whom it concerns; the replacement */
+    uint32_t moved;         /* tasks handed over */
+    int64_t stuck_ns;
+    int64_t pressure;
+    uint64_t task;          /* what the stuck worker runs */
+    bool is_blocked;        /* in a system call; false: busy in foreign code */
+};
+
+/* Hard modes: debug builds read KIN_HARD, so that rare paths become common ones. */
+struct kin__hard {
+    bool park, steal, one, wrap, slow, stack;
+};
+
+struct kin__sched {
+    /* constant after create */
+    struct kin__worker *workers; /* workers_max of them */
+    unsigned workers_base, workers_max;
+    const struct kin__policy *policy;
+    const struct kin__owner_ops *owner;
+    const struct kin__source *source;
+    struct kin_config config;
+    unsigned stack_class;
+    struct kin__hard hard;
+
+    /* sleepers << 16 | searchers; anyone compare-exchanges */
+    _Alignas(KIN__LINE) kin__a32 idle;
+    kin__a32 is_stopping;
+    kin__a32 alive;          /* workers with a thread */
+    kin__a64 pushed_outside; /* tasks made runnable by others than its workers */
+    kin__a64 spawned_outside;
+
+    struct kin__inject inject;
+    struct kin__stack_pool stacks;
+
+    _Alignas(KIN__LINE) struct kin__lock pool_lock; /* rank POOL; the rest */
+    struct kin__worker *sleepers;                   /* newest first */
+    uint32_t started, replaced;
+    kin__a64 wakes;
+    struct kin__scale_event scale_log[KIN__SCALE_LOG];
+    uint32_t scale_count;
+
+    struct kin__thread monitor;
+    kin__a32 monitor_wake; /* futex */
+    kin__a32 monitor_deep; /* it sleeps until somebody works */
+    kin__a32 stuck;        /* workers whose timers others must look after */
+};
+
+/* ---- life ---- */
+
+/* Checks config, allocates, starts nothing. 0, -EINVAL, -ENOMEM. */
+int kin__sched_create(const struct kin_config *config, const struct kin__owner_ops *owner,
+                      const struct kin__source *source, struct kin__sched **out);
+/* Starts the other workers and the monitor, runs the calling thread as worker 0 until
+ * kin__sched_stop, ends and joins the threads. 0 or why a thread could not be started. */
+int kin__sched_run(struct kin__sched *sched, struct kin__task *first);
+/* From any worker, when the last task is over. */
+void kin__sched_stop(struct kin__sched *sched);
+void kin__sched_destroy(struct kin__sched *sched);
+
+/* ---- the four functions of 002 section 3.1: schedule here, worker_next in worker.h, wait and wake
+ * in park/park.h ---- */
+
+/* Puts a runnable task into a queue, exactly once: the caller's worker's when it is one of this
+ * runtime, the global one otherwise [F2] [F4]. */
+void kin__schedule(struct kin__task *task);
+/* The same for a task that has just been made. */
+void kin__schedule_new(struct kin__task *task);
+
+/* ---- idle workers (idle.c) ---- */
+
+/* Wakes one sleeper if nobody searches. The caller has published work before. */
+void kin__idle_wake_one(struct kin__sched *sched);
+void kin__idle_wake_all(struct kin__sched *sched);
+/* True when somebody sleeps and nobody searches: whoever has more than it runs should share. */
+static inline bool kin__idle_wants(struct kin__sched *sched)
+{
+    uint32_t idle = kin__load_relaxed(&sched->idle); /* relaxed: asked again at the next pick */
+    return (idle >> 16) != 0 && (idle & 0xffff) == 0;
+}
+/* Searches, backs off, sleeps: returns with a task, or NULL when the worker must look around
+ * (a timer is due, it was woken, the runtime stops). */
+struct kin__task *kin__idle_wait(struct kin__worker *worker);
+
+/* ---- stealing (steal.c) ---- */
+
+/* One bounded round over victims; puts all but one of what it got into the worker's deque. */
+struct kin__task *kin__steal_round(struct kin__worker *thief);
+/* Whether the global queue or the public part of a deque has something. */
+bool kin__steal_is_visible(struct kin__sched *sched);
+/* Whether any other worker or the global queue has something runnable, visible or not. */
+bool kin__steal_is_worth(struct kin__worker *thief);
+
+/* ---- the pool (pool.c) ---- */
+
+/* Starts the thread of a dead worker. Under the pool's lock. */
+int kin__pool_start_locked(struct kin__sched *sched, struct kin__worker *worker);
+/* Notes a scale decision. Under the pool's lock. */
+void kin__pool_note_locked(struct kin__sched *sched, const struct kin__scale_event *event);
+/* The thread of a worker ends here: its memory goes to the pools, its slot is free. */
+void kin__pool_retire(struct kin__worker *worker);
+/* The monitor thread: finds stuck workers, rescues their queues, replaces them, trims stacks. */
+void kin__monitor_main(void *sched);
+void kin__monitor_poke(struct kin__sched *sched);
+/* One look of the monitor, for tests: what it would do at time now. */
+void kin__monitor_look(struct kin__sched *sched, int64_t now);
+
+/* Runnable tasks waiting in all queues, about; signed because the counters are read one after the
+ * other [EP:7.1]. */
+int64_t kin__sched_pressure(struct kin__sched *sched);
+
+#endif

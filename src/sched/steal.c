@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Whom to rob: a bounded round over victims, a batch at a time [SCHED:7.2.1] [SCHED:7.4.1].
+ */
+#include "sched/sched.h"
+
+#define ATTEMPTS_MAX 4u
+
+/* The first live worker from index on that is not the thief; NULL when there is none. */
+static struct kin__worker *live_from(struct kin__worker *thief, uint32_t index)
+{
+    struct kin__sched *sched = thief->sched;
+    for (uint32_t i = 0; i < sched->workers_max; i++) {
+        struct kin__worker *worker = &sched->workers[(index + i) % sched->workers_max];
+        /* relaxed: a dead one has nothing, which is found out soon enough */
+        if (worker != thief && kin__load_relaxed(&worker->state) != KIN__WORKER_DEAD)
+            return worker;
+    }
+    return NULL;
+}
+
+/* Takes a batch from one victim, or asks it to publish. */
+static struct kin__task *rob(struct kin__worker *thief, struct kin__worker *victim)
+{
+    struct kin__task *batch[KIN__STEAL_MAX];
+    bool contended;
+    uint32_t count = kin__deque_steal(&victim->deque, batch, KIN__STEAL_MAX, &contended);
+    if (count == 0) {
+        /* relaxed: a hint both ways; the victim looks at its next push or pick */
+        if (!contended && kin__worker_load(victim) &&
+            !(kin__load_relaxed(&victim->attention) & KIN__HUNGRY))
+            (void)kin__or_relaxed(&victim->attention, KIN__HUNGRY); /* relaxed: as above */
+        return NULL;
+    }
+    kin__bias_take(&thief->bias);
+    for (uint32_t i = 1; i < count; i++)
+        KIN__CHECK(kin__deque_push(&thief->deque, batch[i]), "SCHED:7.1.1"); /* it was empty */
+    /* alone: the owner's own counters */
+    kin__store_relaxed(&thief->steals, kin__load_relaxed(&thief->steals) + 1);
+    kin__store_relaxed(&thief->stolen, kin__load_relaxed(&thief->stolen) + count);
+    kin__store_relaxed(&thief->slices, kin__load_relaxed(&thief->slices) + 1);
+    kin__bias_give(&thief->bias);
+    /* relaxed: the deque's acquire made the word visible */
+    KIN__CHECK(kin__load_relaxed(&batch[0]->ctl) & KIN__CLAIMED, "F2");
+    kin__word_move(batch[0], KIN__RUNNABLE, KIN__RUNNING, KIN__BY_WORKER);
+    return batch[0];
+}
+
+struct kin__task *kin__steal_round(struct kin__worker *thief)
+{
+    struct kin__sched *sched = thief->sched;
+    uint32_t others = kin__load_relaxed(&sched->alive) - 1; /* relaxed: a bound, not a count */
+    uint32_t attempts = others < ATTEMPTS_MAX ? others : ATTEMPTS_MAX;
+    for (uint32_t i = 0; i < attempts; i++) {
+        struct kin__worker *victim = live_from(thief, sched->policy->victim(thief, i));
+        struct kin__task *task = victim ? rob(thief, victim) : NULL;
+        if (task)
+            return task;
+    }
+    return NULL;
+}
+
+bool kin__steal_is_visible(struct kin__sched *sched)
+{
+    if (kin__inject_len(&sched->inject))
+        return true;
+    for (uint32_t i = 0; i < sched->workers_max; i++) {
+        if (kin__deque_public(&sched->workers[i].deque))
+            return true;
+    }
+    return false;
+}
+
+bool kin__steal_is_worth(struct kin__worker *thief)
+{
+    struct kin__sched *sched = thief->sched;
+    if (kin__inject_len(&sched->inject))
+        return true;
+    for (uint32_t i = 0; i < sched->workers_max; i++) {
+        if (&sched->workers[i] != thief && kin__worker_load(&sched->workers[i]))
+            return true;
+    }
+    return false;
+}

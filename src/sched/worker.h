@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A worker: a thread that runs tasks, with the queues it takes them from.
+ *
+ * Runnable tasks of a worker stand in five places, looked at in this order:
+ *
+ *     slot      the first task woken in this slice: hot, runs next, bounded by a streak
+ *     deque     tasks that have not begun, newest first; the one place thieves can reach
+ *     ready     tasks that were woken, oldest first; takes turns with the deque
+ *     yielded   tasks that yielded, oldest first: behind everything else, or a yielding task would
+ *               starve whoever it waits for
+ *     (global)  the queue of the runtime, and then other workers
+ *
+ * Every few dozen picks (the seed says how many) the order is turned round for one pick and the
+ * clock, the timers and the global queue are looked at, so that nothing waits for ever.
+ *
+ * Tasks run on a loop that itself runs on a task stack and calls them. A task that never parks
+ * borrows that stack and leaves it as it found it. When a task parks, the stack leaves with it, and
+ * whoever is next continues: a parked task by a switch to its stack, a new one by a fresh loop on a
+ * recycled stack, nobody by the worker's own thread stack, which looks further and sleeps.
+ *
+ *     thread stack:  native loop      task stack:  runner -> task
+ *                                                  runner -> task -> join -> child -> ...
+ */
+#ifndef KIN_SCHED_WORKER_H
+#define KIN_SCHED_WORKER_H
+
+#include "base/atomic.h"
+#include "base/rng.h"
+#include "mem/frame.h"
+#include "mem/stack.h"
+#include "plat/context.h"
+#include "plat/plat.h"
+#include "sched/bias.h"
+#include "sched/deque.h"
+#include "task/task.h"
+#include "task/word.h"
+
+/* Worker states of 002 section 6 [WK:6.1]. */
+enum kin__worker_state {
+    KIN__WORKER_DEAD = 0, /* no thread; the slot can be started */
+    KIN__WORKER_ACTIVE,
+    KIN__WORKER_IDLE_SPIN,
+    KIN__WORKER_SLEEP,
+    KIN__WORKER_DRAINING /* was replaced: hands its queue over and retires after its slice */
+};
+
+/* What others ask of a worker; it looks at its next pick. */
+#define KIN__HUNGRY 1u /* a thief wants something published */
+#define KIN__DRAIN 2u  /* it was replaced: hand everything over and retire */
+
+/* A FIFO of tasks linked by next. */
+struct kin__fifo {
+    struct kin__task *head, *tail;
+};
+
+struct kin__worker {
+    /* owner only */
+    struct kin__sched *sched;
+    struct kin__task *current;     /* what runs now; NULL between tasks */
+    struct kin__stack *stack;      /* the stack it runs on; NULL: the thread's own */
+    struct kin__task *leaving;     /* the task whose stack was just left; its park is committed or
+                                      its yield queued by whoever lands */
+    struct kin__stack *left_stack; /* a stack whose loop ended; given back by whoever lands */
+    struct kin__task *fresh;       /* handed to a new loop */
+    bool leaving_yields;
+    bool flips;                    /* whose turn it is: deque or ready */
+    uint16_t streak;               /* picks from the slot in a row */
+    uint32_t countdown;            /* picks until the order is turned round */
+    struct kin__frame_cache frames; /* of tasks */
+    struct kin__frame_cache scopes; /* of nurseries */
+    struct kin__stack_cache stacks;
+    struct kin__context native;    /* the thread's own flow */
+    struct kin__rng rng;
+    int64_t now;                   /* the clock as last read */
+    uint32_t victim_next;          /* for round-robin */
+    uint16_t index;
+    bool is_caller;                /* the thread that called kin_run: not ours to end */
+
+    /* owner, or the monitor while it holds the bias */
+    _Alignas(KIN__LINE) struct kin__bias bias;
+    struct kin__task *slot;
+    struct kin__fifo ready, yielded;
+    kin__a64 pushed;  /* tasks that became runnable here; owner writes, others read */
+    kin__a64 slices;  /* tasks picked: the sign of progress; owner writes, others read */
+    kin__a32 queued;  /* tasks in slot, ready and yielded; owner writes, others read */
+    struct kin__deque deque;
+
+    /* owner writes, others read */
+    _Alignas(KIN__LINE) kin__a64 steals;
+    kin__a64 stolen;
+    kin__a64 spawned;
+    kin__a64 ended;
+    kin__ai64 next_deadline; /* of its timers; KIN_NEVER: none. Under the wheel's lock */
+    void *timers;            /* the wheel; wait/timer.c */
+
+    /* others write */
+    _Alignas(KIN__LINE) kin__a32 attention; /* KIN__HUNGRY, KIN__DRAIN */
+    kin__a32 wake;                       /* futex: 1 while a wake is due */
+    kin__a32 state;                      /* enum kin__worker_state */
+    bool is_listed;                      /* among the sleepers; under the pool's lock */
+    struct kin__worker *sleeper_next;    /* under the pool's lock */
+    struct kin__thread thread;           /* under the pool's lock */
+
+    /* the monitor's */
+    uint64_t seen_slices;
+    int64_t seen_since;
+    int64_t seen_cpu;
+    bool is_replaced;
+};
+
+/* The calling thread's worker; NULL elsewhere. Ask again after everything that may switch. */
+static inline struct kin__worker *kin__worker_self(void)
+{
+    return kin__self_get();
+}
+
+/* The running task; NULL outside one. */
+static inline struct kin__task *kin__task_self(void)
+{
+    struct kin__worker *worker = kin__worker_self();
+    return worker ? worker->current : NULL;
+}
+
+static inline void kin__fifo_push(struct kin__fifo *fifo, struct kin__task *task)
+{
+    task->next = NULL;
+    if (fifo->tail)
+        fifo->tail->next = task;
+    else
+        fifo->head = task;
+    fifo->tail = task;
+}
+
+static inline struct kin__task *kin__fifo_pop(struct kin__fifo *fifo)
+{
+    struct kin__task *task = fifo->head;
+    if (task) {
+        fifo->head = task->next;
+        if (!fifo->head)
+            fifo->tail = NULL;
+    }
+    return task;
+}
+
+/* ---- taking part in a slice: called by the running task ---- */
+
+/* Leaves the running task, which has begun a park and published it; returns when it was woken. */
+void kin__worker_park(struct kin__task *task);
+/* Puts the running task behind everything runnable; returns when its turn comes. */
+void kin__worker_yield(struct kin__task *task);
+/* A new task of the running worker: the newest in its deque. */
+void kin__worker_push_new(struct kin__worker *worker, struct kin__task *task);
+/* A task that was woken by the running worker. */
+void kin__worker_push_ready(struct kin__worker *worker, struct kin__task *task);
+/* The newest task of the deque if it is a child of scope that has not begun; NULL otherwise. */
+struct kin__task *kin__worker_take_child(struct kin__worker *worker,
+                                         const struct kin__scope *scope);
+/* Runs such a child on the stack of the running task, to its end. Whether the stack can lend is the
+ * caller's question. */
+void kin__worker_run_here(struct kin__task *host, struct kin__task *child);
+/* Ends the body of the running task from any depth, with task->status. */
+_Noreturn void kin__worker_escape(struct kin__task *task);
+
+/* ---- the loop ---- */
+
+/* A thread's whole life as a worker; returns when the runtime stops or the worker retired. */
+void kin__worker_main(struct kin__worker *worker);
+/* Local, then global: the next task to run; NULL when neither has one. Counts a slice. */
+struct kin__task *kin__worker_next(struct kin__worker *worker);
+/* Everything runnable the worker holds goes to the global queue. Owner, or monitor with the bias. */
+size_t kin__worker_drain(struct kin__worker *worker);
+/* How many runnable tasks it holds, about. */
+uint64_t kin__worker_load(struct kin__worker *worker);
+
+#endif

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Cancellation: who is told, in which order, and how a walk over a million tasks holds no lock long.
+ *
+ * Cancelling a scope makes it CANCELLING at once, which ends admission, and then walks: every child is
+ * asked (which wakes it if it is parked) and every nursery that a child has open is cancelled in the
+ * same way. The walk is a list of scopes, each held by a token in its live count so that it cannot
+ * end, and in each a cursor among the children so that the lock can be given up every few hundred of
+ * them. There is no recursion, so depth costs nothing [NSM-3] [NSM:4.2].
+ *
+ * A nursery that is opened while the walk passes its owner is either seen by the walk (the owner's
+ * inner pointer was stored before the request was left) or sees the request itself: its first spawn
+ * takes the scope's lock, a full fence, and looks at the owner's word (kin__cancel_inherited).
+ */
+#include "scope/scope.h"
+
+#include "park/park.h"
+#include "task/word.h"
+
+#define STEP 256u /* children asked per lock */
+
+bool kin__cancel_begin_locked(struct kin__scope *scope, int reason, struct kin__scope **list)
+{
+    uint64_t word = kin__load_relaxed(&scope->word); /* relaxed: under the lock */
+    if (kin__scope_state(word) > KIN_NURSERY_CLOSING)
+        return false;
+    scope->reason = reason ? reason : KIN_CANCELLED;
+    kin__scope_move_locked(scope, KIN_NURSERY_CANCELLING);
+    /* relaxed: under the lock, released with it */
+    kin__store_relaxed(&scope->word, kin__load_relaxed(&scope->word) + KIN__LIVE_ONE);
+    scope->cancel_next = *list;
+    *list = scope;
+    struct kin__task *owner = kin__load_relaxed(&scope->owner); /* relaxed: constant while open */
+    if (owner)
+        kin__park_request(owner, KIN__SCOPE); /* the lock keeps the owner from joining */
+    return true;
+}
+
+/* Cancels the nurseries that task has open, innermost first, down to but without end. The caller
+ * holds a lock that keeps the task from ending. */
+static void begin_inner_of(struct kin__task *task, const struct kin__scope *end, int reason,
+                           struct kin__scope **list)
+{
+    /* pairs with the store in kin__scope_open: see the head */
+    struct kin__scope *scope = kin__load_seq(&task->inner);
+    while (scope && scope != end) { /* ends: nurseries close, and new ones are born cancelled */
+        kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
+        /* pairs with the release in kin__scope_open: the rest is filled in */
+        bool is_current = kin__load_acquire(&scope->owner) == task;
+        struct kin__scope *outer = is_current ? scope->outer : NULL;
+        if (is_current)
+            (void)kin__cancel_begin_locked(scope, reason, list);
+        kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
+        /* A scope that was recycled meanwhile leads nowhere: begin again at the task. */
+        scope = is_current ? outer : kin__load_seq(&task->inner); /* pairs as above */
+    }
+}
+
+/* Asks up to STEP children behind the cursor. True: there are more. */
+static bool ask_some_locked(struct kin__scope *scope, struct kin__scope **list)
+{
+    for (unsigned i = 0; i < STEP; i++) {
+        struct kin__list *link = scope->cursor.next;
+        if (link == &scope->children)
+            return false;
+        struct kin__task *child = KIN__CONTAINER_OF(link, struct kin__task, sibling);
+        kin__list_remove(&scope->cursor);
+        kin__list_link(&scope->cursor, link, link->next);
+        kin__park_request(child, KIN__CANCEL);
+        begin_inner_of(child, NULL, scope->reason, list);
+    }
+    return true;
+}
+
+void kin__cancel_walk(struct kin__scope *list)
+{
+    while (list) { /* ends: every scope is cancelled once */
+        struct kin__scope *scope = list;
+        list = scope->cancel_next;
+        kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
+        struct kin__task *owner = kin__load_relaxed(&scope->owner); /* relaxed: constant while open */
+        if (owner) /* nurseries opened after this one go with it */
+            begin_inner_of(owner, scope, scope->reason, &list);
+        kin__list_init(&scope->cursor);
+        kin__list_push_front(&scope->children, &scope->cursor);
+        while (ask_some_locked(scope, &list)) { /* ends: nobody is admitted any more */
+            kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
+            kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
+        }
+        kin__list_remove(&scope->cursor);
+        kin__scope_drop_and_unlock(scope);
+    }
+}
+
+int kin__cancel_inherited(struct kin__scope *scope)
+{
+    struct kin__task *owner = kin__load_relaxed(&scope->owner); /* relaxed: constant while open */
+    uint64_t requests = owner ? kin__word_requests(owner) : 0;
+    if (KIN__LIKELY(!requests))
+        return 0;
+    if (requests & (KIN__CANCEL | KIN__KILL))
+        return KIN_CANCELLED;
+    for (struct kin__scope *outer = scope->outer; outer; outer = outer->outer) {
+        /* pairs with the release in unlock; outer ones cannot be joined before this one */
+        uint64_t word = kin__load_acquire(&outer->word);
+        if (kin__scope_state(word) == KIN_NURSERY_CANCELLING)
+            return outer->reason;
+    }
+    return 0;
+}
+
+/* ---- the public face ---- */
+
+void kin_nursery_cancel(struct kin_nursery *n, int reason)
+{
+    struct kin__scope *list = NULL;
+    struct kin__scope *scope = n ? kin__scope_lock((struct kin__handle *)(void *)n) : NULL;
+    if (!scope)
+        return;
+    (void)kin__cancel_begin_locked(scope, reason, &list);
+    kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
+    kin__cancel_walk(list);
+}
+
+int kin_task_cancel(struct kin_task_ref ref)
+{
+    uint64_t word;
+    struct kin__scope *list = NULL;
+    struct kin__task *task = kin__task_find(ref.id);
+    /* pairs with nothing: any scope will do, blocks are never unmapped; the name decides below */
+    struct kin__scope *scope = task ? kin__load_relaxed(&task->scope) : NULL;
+    if (!scope)
+        return KIN_STALE;
+    kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
+    /* A task whose name still matches has been in one scope only. If that is the one that is locked,
+     * it cannot be taken out of it; if it was taken out already, it has no nursery open. */
+    bool is_alive = kin__word_request_named(task, ref.id, KIN__CANCEL, &word) &&
+                    kin__load_relaxed(&task->scope) == scope; /* relaxed: constant in this life */
+    if (is_alive) {
+        if (!(word & KIN__SHIELD))
+            (void)kin__wake_task(task, kin__word_ticket(word), UINT32_MAX, KIN_CANCELLED);
+        begin_inner_of(task, NULL, KIN_CANCELLED, &list);
+    }
+    kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
+    kin__cancel_walk(list);
+    return is_alive ? 0 : KIN_STALE;
+}
+
+bool kin_cancelled(void)
+{
+    struct kin__task *task = kin__task_self();
+    return task && kin__word_requests(task);
+}
+
+int kin_cancel_reason(void)
+{
+    struct kin__task *task = kin__task_self();
+    uint64_t requests = task ? kin__word_requests(task) : 0;
+    if (!requests)
+        return 0;
+    if (requests & (KIN__CANCEL | KIN__KILL)) {
+        /* pairs with the release in unlock: CANCELLING comes with its reason */
+        struct kin__scope *scope = kin__load_relaxed(&task->scope); /* relaxed: constant */
+        uint64_t word = kin__load_acquire(&scope->word);
+        return kin__scope_state(word) == KIN_NURSERY_CANCELLING ? scope->reason : KIN_CANCELLED;
+    }
+    int reason = KIN_CANCELLED;
+    /* relaxed: the task's own field; the outermost one that is cancelled counts */
+    for (struct kin__scope *scope = kin__load_relaxed(&task->inner); scope; scope = scope->outer) {
+        uint64_t word = kin__load_acquire(&scope->word); /* pairs with the release in unlock */
+        if (kin__scope_state(word) == KIN_NURSERY_CANCELLING)
+            reason = scope->reason;
+    }
+    return reason;
+}

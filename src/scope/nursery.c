@@ -1,0 +1,608 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Nurseries: the five states of 000, admission, the end of a child, the join barrier.
+ *
+ *     OPEN --close, join--> CLOSING --last one over--> CLOSED
+ *       |                      |
+ *       +-------cancel---------+--> CANCELLING --last one over--> CANCELLED          [NSM:2.3]
+ *
+ * A join runs the children that nobody has begun yet right on the owner's stack, as long as they are
+ * the newest in this worker's deque and the stack can lend: the owner cannot go on before they are
+ * over, so nothing is lost if one of them parks there, and a fork-join program pays no switch for a
+ * child that was not stolen.
+ */
+#include "scope/scope.h"
+
+#include "park/park.h"
+#include "scope/entry.h"
+#include "task/word.h"
+
+#include <errno.h>
+#include <string.h>
+
+static struct kin__handle *handle_of(struct kin_nursery *n)
+{
+    return (struct kin__handle *)(void *)n;
+}
+
+/* ---- the word ---- */
+
+void kin__scope_move_locked(struct kin__scope *scope, enum kin_nursery_state to)
+{
+    static const uint8_t legal[5] = {
+        [KIN_NURSERY_OPEN] = 1 << KIN_NURSERY_CLOSING | 1 << KIN_NURSERY_CANCELLING,
+        [KIN_NURSERY_CLOSING] = 1 << KIN_NURSERY_CLOSED | 1 << KIN_NURSERY_CANCELLING,
+        [KIN_NURSERY_CANCELLING] = 1 << KIN_NURSERY_CANCELLED,
+    };
+    uint64_t word = kin__load_relaxed(&scope->word); /* relaxed: under the lock */
+    KIN__CHECK(legal[kin__scope_state(word)] & (1u << to), "NSM:2.3");
+    kin__store_relaxed(&scope->word, (word & ~KIN__STATE_MASK) | to); /* relaxed: released by unlock */
+}
+
+void kin__scope_drop_and_unlock(struct kin__scope *scope)
+{
+    uint64_t word = kin__load_relaxed(&scope->word) - KIN__LIVE_ONE; /* relaxed: under the lock */
+    struct kin__sched *sched = scope->sched;
+    struct kin__task *owner = kin__load_relaxed(&scope->owner); /* relaxed: open since long */
+    uint64_t ticket = scope->ticket;
+    bool is_last = kin__scope_live(word) == 0;
+    bool wakes = is_last && scope->is_waiting;
+    kin__store_relaxed(&scope->word, word); /* relaxed: released by unlock */
+    if (is_last)
+        kin__scope_move_locked(scope, kin__scope_state(word) == KIN_NURSERY_CANCELLING
+                                          ? KIN_NURSERY_CANCELLED
+                                          : KIN_NURSERY_CLOSED);
+    kin__lock_give(&scope->lock, KIN__RANK_NURSERY); /* the last touch of the scope */
+    if (wakes)
+        (void)kin__wake_task(owner, ticket, 0, 0);
+    else if (is_last && !owner)
+        kin__sched_stop(sched);
+}
+
+struct kin__scope *kin__scope_lock(struct kin__handle *handle)
+{
+    struct kin__scope *scope = handle->scope;
+    if (!scope)
+        return NULL;
+    kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
+    /* relaxed: changes only when the scope is released, which takes the lock */
+    if (kin__load_relaxed(&scope->frame.name) == handle->name)
+        return scope;
+    kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
+    return NULL;
+}
+
+/* ---- opening ---- */
+
+static void init_scope(struct kin__scope *scope, struct kin__sched *sched, struct kin__task *owner,
+                       const struct kin_nursery_options *options)
+{
+    scope->is_sealed = 0;
+    scope->is_waiting = 0;
+    scope->on_error = (uint8_t)(options ? options->on_error : KIN_FAIL_FAST);
+    kin__store_relaxed(&scope->word, KIN__LIVE_ONE | KIN_NURSERY_OPEN); /* alone: not shared yet */
+    scope->ticket = 0;
+    kin__list_init(&scope->children);
+    scope->sched = sched;
+    scope->name = options ? options->name : NULL;
+    scope->reason = 0;
+    scope->tasks_max = options ? options->tasks_max : 0;
+    scope->worst.severity = KIN_SEV_OK;
+    memset(&scope->arena, 0, sizeof(scope->arena));
+    scope->outer = owner ? kin__load_relaxed(&owner->inner) : NULL; /* relaxed: the task's own */
+}
+
+static void init_handle(struct kin__handle *handle, struct kin__scope *scope, unsigned errors_max)
+{
+    handle->scope = scope;
+    /* relaxed: ours until it is released */
+    handle->name = scope ? kin__load_relaxed(&scope->frame.name) : 0;
+    handle->open_status = 0;
+    handle->is_joined = 0;
+    handle->state = KIN_NURSERY_OPEN;
+    handle->errors_max = errors_max ? errors_max : KIN__ERRORS_INLINE;
+    handle->errors_kept = 0;
+    handle->errors_dropped = 0;
+    handle->more = NULL;
+}
+
+int kin__scope_open(struct kin__handle *handle, struct kin__sched *sched, struct kin__task *owner,
+                    const struct kin_nursery_options *options)
+{
+    struct kin__frame *frame = kin__frame_take_scope();
+    if (!frame)
+        return -ENOMEM;
+    struct kin__scope *scope = KIN__CONTAINER_OF(frame, struct kin__scope, frame);
+    unsigned errors_max = options ? options->errors_max : 0;
+    struct kin__failure *more = NULL;
+    if (KIN__UNLIKELY(errors_max > KIN__ERRORS_INLINE)) {
+        if (errors_max > UINT32_MAX / sizeof(*more) ||
+            !(more = kin__heap_alloc(errors_max * sizeof(*more)))) {
+            kin__frame_give_scope(frame);
+            return -ENOMEM;
+        }
+    }
+    /* A canceller may still come to this block from its last life: it sees no owner and leaves. */
+    init_scope(scope, sched, owner, options);
+    init_handle(handle, scope, errors_max);
+    handle->more = more;
+    scope->handle = handle;
+    kin__store_release(&scope->owner, owner); /* pairs with the acquire in begin_inner_of */
+    if (owner) /* pairs with the load in begin_inner_of; see the head of cancel.c */
+        kin__store_release(&owner->inner, scope);
+    return 0;
+}
+
+int kin_nursery_open(struct kin_nursery *n, const struct kin_nursery_options *options)
+{
+    struct kin__task *task = kin__task_self();
+    if (!n)
+        return -EINVAL;
+    struct kin__handle *handle = handle_of(n);
+    int rc = task ? 0 : KIN_NOTASK;
+    if (options && (options->size != sizeof(*options) || (unsigned)options->on_error > KIN_COLLECT))
+        rc = -EINVAL;
+    if (rc == 0)
+        rc = kin__scope_open(handle, task->sched, task, options);
+    if (KIN__UNLIKELY(rc < 0)) {
+        init_handle(handle, NULL, 0);
+        handle->open_status = rc;
+        return rc;
+    }
+    if (KIN__UNLIKELY(kin__word_requests(task))) { /* born cancelled */
+        int reason = kin__cancel_inherited(handle->scope);
+        if (reason)
+            kin_nursery_cancel(n, reason);
+    }
+    return 0;
+}
+
+/* ---- spawning ---- */
+
+/* Whether the nursery takes one more child from this spawner: 0, KIN_NOSCOPE or KIN_FULL. A
+ * cancellation that is on its way down from outside begins here. */
+static int admit_locked(struct kin__scope *scope, const struct kin__task *spawner,
+                        struct kin__scope **list)
+{
+    uint64_t word;
+    kin__fence_after_rmw(); /* fence: the owner's inner before its word; mirror: a canceller's RMW */
+    int reason = kin__cancel_inherited(scope);
+    if (KIN__UNLIKELY(reason))
+        (void)kin__cancel_begin_locked(scope, reason, list);
+    word = kin__load_relaxed(&scope->word); /* relaxed: under the lock */
+    enum kin_nursery_state state = kin__scope_state(word);
+    bool is_member = spawner && kin__load_relaxed(&spawner->scope) == scope; /* relaxed: constant */
+    if (KIN__UNLIKELY(state != KIN_NURSERY_OPEN &&
+                      !(state == KIN_NURSERY_CLOSING && is_member && !scope->is_sealed)))
+        return KIN_NOSCOPE;
+    if (scope->tasks_max) {
+        uint64_t children = kin__scope_live(word) - (state == KIN_NURSERY_OPEN ? 1 : 0);
+        if (children >= scope->tasks_max)
+            return KIN_FULL;
+    }
+    return 0;
+}
+
+struct kin__task *kin__task_make(struct kin__sched *sched, kin_task_fn *fn, void *arg,
+                                 const void *site)
+{
+    struct kin__frame *frame = kin__frame_take_task();
+    if (KIN__UNLIKELY(!frame))
+        return NULL;
+    struct kin__task *task = kin__task_of_frame(frame);
+    kin__word_init(task);
+    task->stack = NULL;
+    task->fn = fn;
+    task->arg = arg;
+    task->sched = sched;
+    task->site = site;
+    kin__store_relaxed(&task->inner, NULL); /* alone: not shared yet */
+    task->ops = 0;
+    task->is_failed = false;
+    task->is_panicked = false;
+    task->is_borrowing = false;
+    task->stack_class = (uint16_t)sched->stack_class;
+    task->name = NULL;
+    kin__store_relaxed(&task->shadow, KIN__INIT); /* alone: not shared yet */
+    return task;
+}
+
+void kin__task_unmake(struct kin__task *task)
+{
+    kin__word_fini(task);
+    kin__frame_give_task(&task->frame);
+}
+
+/* Links the task into the scope that the handle names, or refuses. */
+static int link_child(struct kin__handle *handle, struct kin__task *task, const void *arg,
+                      size_t arg_size)
+{
+    struct kin__scope *list = NULL;
+    struct kin__scope *scope = kin__scope_lock(handle);
+    if (KIN__UNLIKELY(!scope))
+        return KIN_NOSCOPE;
+    int rc = admit_locked(scope, kin__task_self(), &list);
+    if (KIN__LIKELY(rc == 0) && arg_size) {
+        void *copy = kin__arena_alloc(&scope->arena, arg_size);
+        if (copy)
+            task->arg = memcpy(copy, arg, arg_size);
+        else
+            rc = -ENOMEM;
+    }
+    if (KIN__LIKELY(rc == 0)) {
+        kin__store_relaxed(&task->scope, scope); /* relaxed: published by the run queue */
+        struct kin__list *first = scope->children.next;
+        task->sibling.prev = &scope->children;
+        task->sibling.next = first;
+        first->prev = &task->sibling;
+        scope->children.next = &task->sibling;
+        /* relaxed: under the lock, released with it */
+        kin__store_relaxed(&scope->word, kin__load_relaxed(&scope->word) + KIN__LIVE_ONE);
+    }
+    kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
+    if (KIN__UNLIKELY(list != NULL))
+        kin__cancel_walk(list);
+    return rc;
+}
+
+static struct kin__sched *sched_of(struct kin__handle *handle)
+{
+    struct kin__worker *worker = kin__worker_self();
+    if (KIN__LIKELY(worker && handle->scope && handle->scope->sched == worker->sched))
+        return worker->sched;
+    struct kin__scope *scope = kin__scope_lock(handle);
+    if (!scope)
+        return NULL;
+    struct kin__sched *sched = scope->sched;
+    kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
+    return sched;
+}
+
+static inline int spawn(struct kin_nursery *n, const struct kin_spawn_options *options,
+                        kin_task_fn *fn, const void *arg, size_t arg_size,
+                        struct kin_task_ref *out, const void *site)
+{
+    kin__entry_probe();
+    if (KIN__UNLIKELY(!n || !fn || (arg_size && !arg)))
+        return -EINVAL;
+    struct kin__handle *handle = handle_of(n);
+    struct kin__sched *sched = sched_of(handle);
+    if (KIN__UNLIKELY(!sched))
+        return KIN_NOSCOPE;
+    struct kin__task *task = kin__task_make(sched, fn, (void *)(uintptr_t)arg, site);
+    if (KIN__UNLIKELY(!task))
+        return -ENOMEM;
+    if (options) {
+        unsigned class_ = options->stack_max_bytes ? kin__stack_class(options->stack_max_bytes)
+                                                   : sched->stack_class;
+        task->name = options->name;
+        task->stack_class = (uint16_t)class_;
+        if (options->size != sizeof(*options) || class_ >= KIN__STACK_CLASSES) {
+            kin__task_unmake(task);
+            return -EINVAL;
+        }
+    }
+    uint64_t id = kin__task_id(task);
+    int rc = link_child(handle, task, arg, arg_size);
+    if (KIN__UNLIKELY(rc < 0)) {
+        kin__task_unmake(task);
+        return rc;
+    }
+    if (out)
+        out->id = id;
+    kin__schedule_new(task);
+    return 0;
+}
+
+int kin_spawn(struct kin_nursery *n, kin_task_fn *fn, void *arg)
+{
+    return spawn(n, NULL, fn, arg, 0, NULL, __builtin_return_address(0));
+}
+
+int kin_spawn_copy(struct kin_nursery *n, kin_task_fn *fn, const void *arg, size_t arg_size)
+{
+    return spawn(n, NULL, fn, arg, arg_size, NULL, __builtin_return_address(0));
+}
+
+int kin_spawn_with(struct kin_nursery *n, const struct kin_spawn_options *options, kin_task_fn *fn,
+                   const void *arg, size_t arg_size, struct kin_task_ref *out)
+{
+    return spawn(n, options, fn, arg, arg_size, out, __builtin_return_address(0));
+}
+
+/* ---- the end of a child ---- */
+
+static struct kin_outcome outcome_of(const struct kin__task *task)
+{
+    struct kin_outcome how = {KIN_SEV_OK, 0, 0, kin__task_id(task)};
+    if (task->is_panicked)
+        how.severity = KIN_SEV_PANIC;
+    else if (task->status >= 0)
+        how.value = task->status;
+    else if (task->status == KIN_CANCELLED && (kin__word_requests(task) & KIN__CANCEL))
+        how.severity = KIN_SEV_CANCELLED;
+    else
+        how.severity = KIN_SEV_ERROR;
+    how.status = how.severity == KIN_SEV_OK ? 0 : task->status;
+    return how;
+}
+
+/* Keeps a failure: in order of time, the first panic or else the first error as the worst. */
+static void keep_locked(struct kin__scope *scope, const struct kin_outcome *how)
+{
+    struct kin__handle *handle = scope->handle;
+    struct kin__failure *errors = handle->more ? handle->more : handle->errors;
+    if (handle->errors_kept < handle->errors_max)
+        errors[handle->errors_kept++] =
+            (struct kin__failure){how->task, how->status, (int32_t)how->severity};
+    else
+        handle->errors_dropped++;
+    if (how->severity > scope->worst.severity)
+        scope->worst = *how;
+}
+
+static void child_done(struct kin__task *task)
+{
+    struct kin__scope *scope = kin__load_relaxed(&task->scope); /* relaxed: constant */
+    struct kin__scope *list = NULL;
+    kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
+    struct kin__list *next = task->sibling.next, *prev = task->sibling.prev;
+    next->prev = prev;
+    prev->next = next;
+    task->sibling.next = NULL;
+    if (KIN__UNLIKELY(task->status != 0 || task->is_panicked)) {
+        struct kin_outcome how = outcome_of(task);
+        if (!kin__load_relaxed(&scope->owner)) /* relaxed: constant while a child lives */
+            scope->worst = how; /* the first task of a runtime: its end is the result */
+        else if (how.severity == KIN_SEV_ERROR || how.severity == KIN_SEV_PANIC) {
+            keep_locked(scope, &how);
+            if (scope->on_error == KIN_FAIL_FAST)
+                (void)kin__cancel_begin_locked(scope, how.status, &list);
+        }
+    }
+    kin__scope_drop_and_unlock(scope);
+    if (KIN__UNLIKELY(list != NULL))
+        kin__cancel_walk(list); /* holds a token of its own in every scope on the list */
+}
+
+/* ---- joining ---- */
+
+static bool join_try(void *object, void *io, int *status)
+{
+    struct kin__scope *scope = object;
+    (void)io;
+    kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
+    /* relaxed: under the lock, which the last one has given up by then */
+    bool is_over = kin__scope_live(kin__load_relaxed(&scope->word)) == 0;
+    kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
+    *status = 0;
+    return is_over;
+}
+
+static bool join_publish(void *object, struct kin__waiter *waiter, int *status)
+{
+    struct kin__scope *scope = object;
+    kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
+    bool is_over = kin__scope_live(kin__load_relaxed(&scope->word)) == 0; /* relaxed: locked */
+    if (!is_over) {
+        scope->ticket = waiter->ticket;
+        scope->is_waiting = 1;
+    }
+    kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
+    *status = 0;
+    return !is_over;
+}
+
+static void join_unpublish(void *object, struct kin__waiter *waiter)
+{
+    struct kin__scope *scope = object;
+    (void)waiter;
+    kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
+    scope->is_waiting = 0;
+    kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
+}
+
+static const struct kin__waitable join_waitable = {"nursery", join_try, join_publish,
+                                                   join_unpublish};
+
+/* Runs children that nobody has begun on this stack. True: none is left. */
+static bool run_children_here(struct kin__task *task, struct kin__scope *scope)
+{
+    while (kin__stack_can_lend(task->stack, __builtin_frame_address(0))) { /* ends: children do */
+        struct kin__task *child = kin__worker_take_child(kin__worker_self(), scope);
+        if (!child)
+            return false;
+        kin__worker_run_here(task, child);
+        /* pairs with the release of whoever made it terminal */
+        if (kin__scope_state(kin__load_acquire(&scope->word)) > KIN_NURSERY_CANCELLING)
+            return true;
+    }
+    return false;
+}
+
+/* Drops the body's token; waits for the rest. */
+static void wait_for_children(struct kin__task *task, struct kin__scope *scope)
+{
+    kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
+    uint64_t word = kin__load_relaxed(&scope->word); /* relaxed: under the lock */
+    if (kin__scope_state(word) == KIN_NURSERY_OPEN)
+        kin__scope_move_locked(scope, KIN_NURSERY_CLOSING);
+    bool is_over = kin__scope_live(word) == 1;
+    kin__scope_drop_and_unlock(scope);
+    if (is_over || (!task->sched->hard.park && run_children_here(task, scope)))
+        return;
+    while (kin__wait(&join_waitable, scope, NULL, KIN__WAIT_SHIELDED) < 0) {
+        /* ends: only a kill ends such a wait early, and children of a killed task end too */
+    }
+}
+
+static void fill_outcome(const struct kin__scope *scope, enum kin_nursery_state state,
+                         struct kin_outcome *how)
+{
+    *how = scope->worst;
+    if (how->severity == KIN_SEV_OK) {
+        *how = (struct kin_outcome){KIN_SEV_OK, 0, 0, 0};
+        if (state == KIN_NURSERY_CANCELLED) {
+            how->severity = KIN_SEV_CANCELLED;
+            how->status = scope->reason;
+        }
+    }
+}
+
+/* The scope is over: what must stay readable goes to the handle, the rest back to the pools. */
+static void release(struct kin__task *task, struct kin__handle *handle, struct kin__scope *scope)
+{
+    struct kin__arena arena = scope->arena;
+    kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
+    uint64_t word = kin__load_relaxed(&scope->word); /* relaxed: under the lock */
+    KIN__CHECK(kin__scope_live(word) == 0, "NCG-1");
+    KIN__CHECK(kin__list_is_empty(&scope->children), "NSM-1");
+    handle->state = (int32_t)kin__scope_state(word);
+    fill_outcome(scope, kin__scope_state(word), &handle->outcome);
+    handle->is_joined = 1;
+    handle->scope = NULL;
+    bool was_cancelled = kin__scope_state(word) == KIN_NURSERY_CANCELLED;
+    struct kin__scope *outer = scope->outer;
+    kin__store_relaxed(&scope->owner, NULL); /* relaxed: released by unlock */
+    kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
+    kin__store_release(&task->inner, outer); /* pairs with the load in begin_inner_of */
+    if (KIN__UNLIKELY(was_cancelled)) {
+        /* First take the request back, then look: a canceller of an outer one comes before or after,
+         * never unseen in between. */
+        kin__word_unrequest(task, KIN__SCOPE);
+        for (; outer; outer = outer->outer) {
+            /* pairs with the release in unlock */
+            if (kin__scope_state(kin__load_acquire(&outer->word)) == KIN_NURSERY_CANCELLING)
+                (void)kin__word_request(task, KIN__SCOPE);
+        }
+    }
+    if (KIN__UNLIKELY(arena.chunks != NULL))
+        kin__arena_fini(&arena);
+    kin__frame_give_scope(&scope->frame);
+}
+
+static int result_of(const struct kin__handle *handle, struct kin_outcome *out)
+{
+    if (out)
+        *out = handle->outcome;
+    return handle->outcome.status;
+}
+
+int kin_nursery_join(struct kin_nursery *n, struct kin_outcome *out)
+{
+    kin__entry_probe();
+    struct kin__task *task = kin__task_self();
+    if (!n)
+        return -EINVAL;
+    struct kin__handle *handle = handle_of(n);
+    if (KIN__UNLIKELY(!task))
+        return KIN_NOTASK;
+    if (KIN__UNLIKELY(!handle->scope))
+        return handle->is_joined ? KIN_STALE : handle->open_status;
+    struct kin__scope *scope = handle->scope;
+    if (KIN__UNLIKELY(kin__load_relaxed(&scope->owner) != task)) /* relaxed: open since long */
+        kin__misuse(task, "kin_nursery_join", "only the task that opened a nursery joins it", "NSM-2");
+    /* relaxed: the task's own field */
+    if (KIN__UNLIKELY(kin__load_relaxed(&task->inner) != scope))
+        kin__misuse(task, "kin_nursery_join", "inner nurseries are joined before outer ones", "NSM-4");
+    wait_for_children(task, scope);
+    release(task, handle, scope);
+    return result_of(handle, out);
+}
+
+void kin_nursery_leave_(struct kin_nursery *n)
+{
+    struct kin__handle *handle = handle_of(n);
+    if (KIN__UNLIKELY(handle->scope != NULL)) {
+        kin_nursery_cancel(n, KIN_CANCELLED);
+        kin_ignore(kin_nursery_join(n, NULL));
+    }
+    if (KIN__UNLIKELY(handle->more != NULL)) {
+        kin__heap_free(handle->more);
+        handle->more = NULL;
+    }
+}
+
+/* Cancels and joins whatever the task has open, innermost first [NSM-4]. */
+static void unwind(struct kin__task *task)
+{
+    struct kin__scope *scope;
+    /* relaxed: the task's own field */
+    while ((scope = kin__load_relaxed(&task->inner))) /* ends: each join makes one fewer */
+        kin_nursery_leave_((struct kin_nursery *)(void *)scope->handle);
+}
+
+const struct kin__owner_ops kin__scope_owner_ops = {child_done, unwind};
+
+/* ---- the rest of the public face ---- */
+
+void kin_nursery_close(struct kin_nursery *n)
+{
+    struct kin__scope *scope = n ? kin__scope_lock(handle_of(n)) : NULL;
+    if (!scope)
+        return;
+    scope->is_sealed = 1;
+    /* relaxed: under the lock */
+    if (kin__scope_state(kin__load_relaxed(&scope->word)) == KIN_NURSERY_OPEN)
+        kin__scope_move_locked(scope, KIN_NURSERY_CLOSING);
+    kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
+}
+
+int kin_nursery_poll(struct kin_nursery *n, struct kin_outcome *out)
+{
+    struct kin__handle *handle = n ? handle_of(n) : NULL;
+    if (!handle)
+        return -EINVAL;
+    if (!handle->scope)
+        return handle->is_joined ? result_of(handle, out) : handle->open_status;
+    struct kin__scope *scope = kin__scope_lock(handle);
+    if (!scope)
+        return KIN_STALE;
+    uint64_t word = kin__load_relaxed(&scope->word); /* relaxed: under the lock */
+    bool is_over = kin__scope_live(word) == 1 && kin__scope_state(word) != KIN_NURSERY_OPEN;
+    struct kin_outcome how;
+    fill_outcome(scope, scope->reason ? KIN_NURSERY_CANCELLED : KIN_NURSERY_CLOSED, &how);
+    kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
+    if (!is_over)
+        return KIN_EMPTY;
+    if (out)
+        *out = how;
+    return how.status;
+}
+
+enum kin_nursery_state kin_nursery_state(const struct kin_nursery *n)
+{
+    const struct kin__handle *handle = (const struct kin__handle *)(const void *)n;
+    if (!n || !handle->scope)
+        return n ? (enum kin_nursery_state)handle->state : KIN_NURSERY_CLOSED;
+    /* pairs with the release in unlock */
+    return kin__scope_state(kin__load_acquire(&handle->scope->word));
+}
+
+size_t kin_nursery_errors(struct kin_nursery *n, struct kin_outcome *buf, size_t cap)
+{
+    const struct kin__handle *handle = n ? handle_of(n) : NULL;
+    if (!handle)
+        return 0;
+    const struct kin__failure *errors = handle->more ? handle->more : handle->errors;
+    for (size_t i = 0; i < handle->errors_kept && i < cap; i++)
+        buf[i] = (struct kin_outcome){(enum kin_severity)errors[i].severity, errors[i].status, 0,
+                                      errors[i].task};
+    return handle->errors_kept;
+}
+
+size_t kin_nursery_errors_dropped(const struct kin_nursery *n)
+{
+    const struct kin__handle *handle = (const struct kin__handle *)(const void *)n;
+    return handle ? handle->errors_dropped : 0;
+}
+
+void *kin_nursery_alloc(struct kin_nursery *n, size_t size)
+{
+    struct kin__scope *scope = n ? kin__scope_lock(handle_of(n)) : NULL;
+    if (!scope)
+        return NULL;
+    void *memory = kin__arena_alloc(&scope->arena, size);
+    kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
+    return memory;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * kin_run: from main() into the first task and back.
+ */
+#include "scope/overflow.h"
+#include "scope/scope.h"
+#include "task/word.h"
+#include "wait/timer.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* Makes the root nursery and the first task in it. */
+static int make_first(struct kin__sched *sched, struct kin__handle *root, kin_task_fn *fn,
+                      void *arg, const void *site, struct kin__task **out)
+{
+    int rc = kin__scope_open(root, sched, NULL, NULL);
+    if (rc < 0)
+        return rc;
+    struct kin__task *task = kin__task_make(sched, fn, arg, site);
+    if (!task) {
+        kin__frame_give_scope(&root->scope->frame);
+        return -ENOMEM;
+    }
+    task->name = "main";
+    kin__store_relaxed(&task->scope, root->scope); /* alone: nothing runs yet */
+    kin__list_link(&task->sibling, &root->scope->children, root->scope->children.next);
+    /* alone: nothing runs yet. No body joins the root: its only child is what it waits for. */
+    kin__store_relaxed(&root->scope->word, KIN__LIVE_ONE | KIN_NURSERY_CLOSING);
+    *out = task;
+    return 0;
+}
+
+int kin_run(const struct kin_config *config, kin_task_fn *fn, void *arg)
+{
+    struct kin__sched *sched;
+    struct kin__handle root;
+    struct kin__task *first;
+    if (!fn)
+        return -EINVAL;
+    if (kin__worker_self())
+        return -EBUSY;
+    if (!kin__context_supported())
+        return KIN_UNSUPPORTED;
+    int rc = kin__sched_create(config, &kin__scope_owner_ops, &kin__timer_source, &sched);
+    if (rc < 0)
+        return rc;
+    rc = kin__overflow_init();
+    if (rc < 0)
+        goto fail_sched;
+    rc = make_first(sched, &root, fn, arg, __builtin_return_address(0), &first);
+    if (rc < 0)
+        goto fail_overflow;
+    struct kin__scope *scope = root.scope;
+    rc = kin__sched_run(sched, first);
+    if (rc < 0)
+        kin__task_unmake(first); /* no thread was started, nothing ran */
+    else if (scope->worst.severity == KIN_SEV_OK)
+        rc = scope->worst.value;
+    else
+        rc = scope->worst.status;
+    kin__frame_give_scope(&scope->frame);
+fail_overflow:
+    kin__overflow_fini();
+fail_sched:
+    kin__sched_destroy(sched);
+    return rc;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The slow parts of the word: requests by name, and the legality matrix as debug builds check it.
+ */
+#include "task/word.h"
+
+#include "base/text.h"
+#include "plat/plat.h"
+
+struct kin__task *kin__task_find(uint64_t id)
+{
+    struct kin__frame *frame = id ? kin__frame_at(id) : NULL;
+    /* relaxed: a hint, as the header says */
+    return frame && kin__load_relaxed(&frame->name) == id ? kin__task_of_frame(frame) : NULL;
+}
+
+bool kin__word_request_named(struct kin__task *task, uint64_t id, uint64_t request, uint64_t *word)
+{
+    *word = kin__load_acquire(&task->ctl); /* pairs with the exchange below: read before the name */
+    for (;;) { /* ends: each failure means that the task moved on; it ends in time */
+        /* pairs with the exchange in kin__frame_free's reuse: a matching name means that *word is of
+         * this life or of an earlier one, and an earlier one fails below */
+        if (kin__load_acquire(&task->frame.name) != id)
+            return false;
+        if (kin__cas_acq_rel(&task->ctl, word, *word | request)) /* pairs with begin */
+            return true;
+    }
+}
+
+#ifdef KIN_DEBUG
+
+/* One bit per actor that may make the transition [MX]. Rows: from. Columns: to. */
+#define BY(actor) (1u << (actor))
+static const uint8_t matrix[8][8] = {
+    [KIN__INIT] = {[KIN__RUNNABLE] = BY(KIN__BY_SPAWNER)},
+    [KIN__RUNNABLE] = {[KIN__RUNNING] = BY(KIN__BY_WORKER)},
+    [KIN__RUNNING] = {[KIN__RUNNABLE] = BY(KIN__BY_TASK) | BY(KIN__BY_WORKER),
+                      [KIN__PARKING] = BY(KIN__BY_TASK),
+                      [KIN__DONE] = BY(KIN__BY_TASK),
+                      [KIN__CANCELLED] = BY(KIN__BY_TASK)},
+    [KIN__PARKING] = {[KIN__RUNNING] = BY(KIN__BY_TASK), [KIN__PARKED] = BY(KIN__BY_WORKER)},
+    [KIN__PARKED] = {[KIN__WAKING] = BY(KIN__BY_WAKER) | BY(KIN__BY_WORKER)},
+    [KIN__WAKING] = {[KIN__RUNNABLE] = BY(KIN__BY_WAKER) | BY(KIN__BY_WORKER)},
+    [KIN__DONE] = {[KIN__INIT] = BY(KIN__BY_SPAWNER)},
+    [KIN__CANCELLED] = {[KIN__INIT] = BY(KIN__BY_SPAWNER)},
+};
+
+static const char *const state_names[8] = {"INIT",   "RUNNABLE", "RUNNING", "PARKING",
+                                           "PARKED", "WAKING",   "DONE",    "CANCELLED"};
+static const char *const actor_names[4] = {"task", "worker", "waker", "spawner"};
+
+void kin__word_move(struct kin__task *task, enum kin__state from, enum kin__state to,
+                    enum kin__actor actor)
+{
+    /* relaxed: only the owner of the transition is here, ordered by the word or the run queue */
+    int32_t is = kin__load_relaxed(&task->shadow);
+    if (is == (int32_t)from && (matrix[from][to] & BY(actor))) {
+        kin__store_relaxed(&task->shadow, (int32_t)to); /* relaxed: as above */
+        return;
+    }
+    char memory[256];
+    struct kin__text text;
+    kin__text_init(&text, memory, sizeof(memory));
+    kin__text_printf(&text, "task %llu: %s -> %s by %s while %s",
+                     (unsigned long long)kin__task_id(task), state_names[from], state_names[to],
+                     actor_names[actor], is >= 0 && is < 8 ? state_names[is] : "corrupt");
+    kin__check_failed(memory, "MX", __FILE__, __LINE__, __func__);
+}
+
+#endif

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What an operator sees: counters, every task with where it waits, and why workers came and went.
+ */
+#include <kin/view.h>
+
+#include "base/text.h"
+#include "park/park.h"
+#include "plat/plat.h"
+#include "scope/scope.h"
+#include "task/word.h"
+#include "wait/timer.h"
+
+#include <errno.h>
+
+int kin_stats_get(struct kin_stats *out)
+{
+    struct kin__worker *self = kin__worker_self();
+    if (!out)
+        return -EINVAL;
+    if (!self)
+        return KIN_NOTASK;
+    struct kin__sched *sched = self->sched;
+    struct kin_stats stats = {0};
+    for (unsigned i = 0; i < sched->workers_max; i++) {
+        struct kin__worker *worker = &sched->workers[i];
+        /* relaxed: counters, each as old as it is */
+        stats.slices += kin__load_relaxed(&worker->slices);
+        stats.steals += kin__load_relaxed(&worker->steals);       /* relaxed: as above */
+        stats.tasks_stolen += kin__load_relaxed(&worker->stolen); /* relaxed: as above */
+        stats.tasks_live -= kin__load_relaxed(&worker->ended);    /* relaxed: as above */
+        stats.tasks_live += kin__load_relaxed(&worker->spawned);  /* relaxed: as above */
+        stats.timers += kin__timer_count(worker);
+    }
+    stats.tasks_live += kin__load_relaxed(&sched->spawned_outside); /* relaxed: as above */
+    stats.wakes = kin__load_relaxed(&sched->wakes);                 /* relaxed: as above */
+    stats.workers = kin__load_relaxed(&sched->alive);               /* relaxed: as above */
+    stats.pressure = kin__sched_pressure(sched);
+    kin__lock_take(&sched->pool_lock, KIN__RANK_POOL);
+    stats.workers_started = sched->started;
+    stats.workers_replaced = sched->replaced;
+    kin__lock_give(&sched->pool_lock, KIN__RANK_POOL);
+    kin__lock_take(&sched->stacks.lock, KIN__RANK_STACK);
+    stats.stacks = sched->stacks.total;
+    kin__lock_give(&sched->stacks.lock, KIN__RANK_STACK);
+    *out = stats;
+    return 0;
+}
+
+/* ---- the dump ---- */
+
+struct dump {
+    int fd;
+    struct kin__sched *sched;
+    struct kin__task *self;
+};
+
+static void put(const struct dump *dump, struct kin__text *line)
+{
+    kin__text_end_line(line);
+    kin__plat_write(dump->fd, line->buf, line->len);
+}
+
+/* What a task is doing, as its word says. */
+static const char *doing(uint64_t word, bool has_begun, bool is_self)
+{
+    if (is_self)
+        return "running";
+    if (word & KIN__CLAIMED)
+        return has_begun ? "runnable" : "new";
+    return word & KIN__OFF ? "parked" : "parking";
+}
+
+static void put_task(struct kin__frame *frame, void *arg)
+{
+    const struct dump *dump = arg;
+    struct kin__task *task = kin__task_of_frame(frame);
+    char memory[256];
+    struct kin__text line;
+    /* Other workers go on meanwhile: each field is a snapshot of its own. */
+    if (task->sched != dump->sched || !kin__load_relaxed(&task->scope)) /* relaxed: a snapshot */
+        return;
+    uint64_t word = kin__load_relaxed(&task->ctl); /* relaxed: a snapshot */
+    kin__text_init(&line, memory, sizeof(memory));
+    kin__text_printf(&line, "task %llu %s: %s", (unsigned long long)kin__task_id(task),
+                     task->name ? task->name : "-",
+                     doing(word, task->stack != NULL, task == dump->self));
+    if (word & KIN__REQUESTS)
+        kin__text_str(&line, ", cancelled");
+    kin__text_printf(&line, ", entry %p, spawned at %p", (void *)(uintptr_t)task->fn,
+                     (void *)(uintptr_t)task->site);
+    put(dump, &line);
+}
+
+static const char *const worker_states[] = {"dead", "active", "searching", "asleep", "draining"};
+static const char *const reasons[] = {"start",    "rescue",    "replace",
+                                      "at limit", "no thread", "retire"};
+
+static void put_workers(const struct dump *dump)
+{
+    struct kin__sched *sched = dump->sched;
+    char memory[256];
+    struct kin__text line;
+    for (unsigned i = 0; i < sched->workers_max; i++) {
+        struct kin__worker *worker = &sched->workers[i];
+        uint32_t state = kin__load_relaxed(&worker->state); /* relaxed: a snapshot */
+        if (state == KIN__WORKER_DEAD)
+            continue;
+        kin__text_init(&line, memory, sizeof(memory));
+        kin__text_printf(&line, "worker %u: %s, %llu slices, %llu queued", i, worker_states[state],
+                         (unsigned long long)kin__load_relaxed(&worker->slices), /* relaxed: so */
+                         (unsigned long long)kin__worker_load(worker));
+        put(dump, &line);
+    }
+}
+
+static void put_scaling(const struct dump *dump)
+{
+    struct kin__sched *sched = dump->sched;
+    char memory[256];
+    struct kin__text line;
+    struct kin__scale_event log[KIN__SCALE_LOG];
+    kin__lock_take(&sched->pool_lock, KIN__RANK_POOL);
+    uint32_t end = sched->scale_count;
+    for (unsigned i = 0; i < KIN__SCALE_LOG; i++)
+        log[i] = sched->scale_log[i];
+    kin__lock_give(&sched->pool_lock, KIN__RANK_POOL);
+    for (uint32_t i = end > KIN__SCALE_LOG ? end - KIN__SCALE_LOG : 0; i < end; i++) {
+        const struct kin__scale_event *event = &log[i % KIN__SCALE_LOG];
+        kin__text_init(&line, memory, sizeof(memory));
+        kin__text_printf(&line, "scale %u: %s worker %u", i, reasons[event->reason],
+                         (unsigned)event->worker);
+        if (event->stuck_ns) {
+            kin__text_printf(&line, ", %s for ", event->is_blocked ? "blocked" : "busy");
+            kin__text_ns(&line, event->stuck_ns);
+            kin__text_printf(&line, " in task %llu, %u tasks handed over, pressure %lld",
+                             (unsigned long long)event->task, event->moved,
+                             (long long)event->pressure);
+        }
+        if (event->reason == KIN__SCALE_REPLACE)
+            kin__text_printf(&line, ", replaced by worker %u", (unsigned)event->other);
+        put(dump, &line);
+    }
+}
+
+int kin_dump(int fd)
+{
+    struct kin__worker *self = kin__worker_self();
+    if (!self)
+        return KIN_NOTASK;
+    struct dump dump = {fd, self->sched, self->current};
+    kin__frame_each(put_task, &dump);
+    put_workers(&dump);
+    put_scaling(&dump);
+    return 0;
+}

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The nursery: one word (live, state, lock) and the list of children that it guards.
+ *
+ * State.  live counts the children and the body token, which the owner gives up when it closes or
+ * joins. state is one of the five of the nursery's machine, and CLOSING has a mark SEALED: close
+ * refuses everybody, join refuses outsiders only. Whoever holds the lock bit changes live, state and
+ * the list, and publishes all of it by one release store, which is also its last touch.
+ *
+ *     spawn    lock; admitted? live + 1, link; unlock; then the child is put in a run queue
+ *     end      lock; unlink, live - 1; at 0: terminal state, note the waiting owner; unlock; then wake
+ *              the owner through its frame, not through the nursery
+ *     close    lock; OPEN -> CLOSING sealed, token given up, perhaps terminal; unlock
+ *     join     as close without the seal; run own unstarted children in place; lock; terminal? done:
+ *              else leave a note for the last ender and park; after that the memory is the caller's
+ *     cancel   lock; OPEN or CLOSING -> CANCELLING; mark every child in the list; unlock
+ *
+ * Actors.  Owner: spawns children 0 and 1, perhaps closes, joins, perhaps runs child 0 in place.
+ * Child 1 spawns child 2 (a member). Outsider: tries to spawn child 3. Canceller. Outsider and
+ * canceller hold a right to touch the nursery during their call, as the interface demands: `guests`.
+ *
+ * Properties.  Nobody touches the nursery after join returned (TOUCH). When join returns, every child
+ * that was admitted has ended (no orphan) and the state is terminal, reached exactly once. Only the
+ * five legal transitions occur. When the lock is free and the state is CANCELLING, every child in the
+ * list is marked (no child escapes a cancel). A member spawns while the owner joins; an outsider and
+ * anybody after a close or a cancel does not. join always returns (else invalid end state).
+ *
+ * Weakenings (negative controls).
+ *   BUG_THREE_WORDS   state, number of children and number of ends are three words without a lock, as
+ *                     in the document kin departs from
+ *   BUG_TOUCH_AFTER   the last ender looks for the waiting owner after it has unlocked
+ *   BUG_ADMIT_EARLY   spawn looks at the state before it takes the lock
+ *   BUG_WALK_UNLOCKED cancel walks the list after it has unlocked: it cancels a frame that may
+ *                     belong to another task by then
+ */
+#ifndef CANCELS
+#define CANCELS 1
+#endif
+#ifndef OUTSIDERS
+#define OUTSIDERS 1
+#endif
+
+#define OPEN       0
+#define CLOSING    1
+#define CANCELLING 2
+#define CLOSED     3
+#define CANCELLED  4
+#define KIDS       4
+
+/* the word */
+byte state = OPEN;
+byte live = 1;                  /* the body token */
+bit sealed;
+bit lock;
+/* guarded by the lock */
+bit linked[KIDS], marked[KIDS];
+bit waiting;                    /* the owner left its note: frame and ticket */
+#ifdef BUG_THREE_WORDS
+byte completed, count;
+#endif
+
+/* outside the nursery */
+bit queued[KIDS], ended[KIDS], admitted[KIDS];
+bit woken;                      /* in the owner's frame */
+bit freed;
+byte terminals;
+byte guests;
+
+#define TOUCH assert(!freed)
+#define TOLD(c) (ended[c] || !admitted[c] || marked[c])
+
+inline set_state(to)
+{
+    assert((state == OPEN && (to == CLOSING || to == CANCELLING)) ||
+           (state == CLOSING && (to == CLOSED || to == CANCELLING)) ||
+           (state == CANCELLING && to == CANCELLED));
+    state = to;
+    if
+    :: to == CLOSED || to == CANCELLED -> terminals++; assert(terminals == 1)
+    :: else
+    fi
+}
+
+inline take_lock() { atomic { !lock -> TOUCH; lock = 1 } }
+
+inline unlock()
+{
+    atomic {
+        TOUCH; assert(lock); lock = 0;
+#ifndef BUG_WALK_UNLOCKED
+        assert(state != CANCELLING || ((!linked[0] || marked[0]) && (!linked[1] || marked[1]) &&
+                                       (!linked[2] || marked[2]) && (!linked[3] || marked[3])));
+#endif
+    }
+}
+
+/* a child that has left the list may have given its frame to another task */
+inline mark(c)
+{
+    if
+    :: linked[c] -> assert(linked[c]); marked[c] = 1
+    :: else
+    fi
+}
+
+/* with the lock held: the last one out makes the state terminal */
+inline settle()
+{
+    if
+    :: live == 0 && state == CLOSING -> set_state(CLOSED)
+    :: live == 0 && state == CANCELLING -> set_state(CANCELLED)
+    :: else
+    fi
+}
+
+#define ADMITS(member) (state == OPEN || (state == CLOSING && !sealed && member))
+
+inline spawn(c, member)
+{
+#ifdef BUG_THREE_WORDS
+    TOUCH;
+    ok = (state == OPEN);
+    if
+    :: ok -> atomic { TOUCH; linked[c] = 1; count++ }; admitted[c] = 1; queued[c] = 1
+    :: else
+    fi
+#else
+#ifdef BUG_ADMIT_EARLY
+    TOUCH; ok = ADMITS(member);
+    take_lock();
+#else
+    take_lock();
+    ok = ADMITS(member);
+#endif
+    if
+    :: ok -> atomic { live++; linked[c] = 1; admitted[c] = 1 }
+    :: else
+    fi;
+    unlock();
+    if
+    :: ok -> queued[c] = 1
+    :: else
+    fi
+#endif
+    ; ok = 0
+}
+
+inline end_child(c)
+{
+    ended[c] = 1;
+#ifdef BUG_THREE_WORDS
+    atomic { TOUCH; completed++; n = completed };
+    TOUCH;
+    if
+    :: n >= count ->
+        TOUCH; n = state;
+        if
+        :: n == CLOSING -> atomic { TOUCH; set_state(CLOSED) }
+        :: n == CANCELLING -> atomic { TOUCH; set_state(CANCELLED) }
+        :: else
+        fi
+    :: else
+    fi;
+    n = 0
+#else
+    take_lock();
+    atomic { linked[c] = 0; live--; settle();
+             last = (state == CLOSED || state == CANCELLED) };
+#ifdef BUG_TOUCH_AFTER
+    unlock();
+    if
+    :: last -> TOUCH; last = waiting
+    :: else
+    fi;
+#else
+    last = last && waiting;
+    unlock();
+#endif
+    if
+    :: last -> woken = 1
+    :: else
+    fi;
+    last = 0
+#endif
+}
+
+proctype Child(byte c)
+{
+    byte n;
+    bit ok, last;
+
+end_wait:
+    atomic { queued[c] -> queued[c] = 0 };
+    if
+    :: c == 1 -> spawn(2, 1)
+    :: else
+    fi;
+    end_child(c)
+}
+
+proctype Outsider()
+{
+    bit ok;
+
+    if
+    :: atomic { !freed -> guests++ };
+        spawn(3, 0);
+        guests--
+    :: freed
+    fi
+}
+
+proctype Canceller()
+{
+    byte i;
+    bit ok;
+
+    if
+    :: atomic { !freed -> guests++ };
+#ifdef BUG_THREE_WORDS
+        atomic {
+            if
+            :: state == OPEN || state == CLOSING -> set_state(CANCELLING); ok = 1
+            :: else
+            fi };
+#else
+        take_lock();
+        if
+        :: state == OPEN || state == CLOSING -> set_state(CANCELLING); ok = 1;
+#ifndef BUG_WALK_UNLOCKED
+            do
+            :: i < KIDS -> mark(i); i++
+            :: else -> break
+            od
+#endif
+        :: else
+        fi;
+        unlock();
+#endif
+#if defined(BUG_THREE_WORDS) || defined(BUG_WALK_UNLOCKED)
+        do
+        :: ok && i < KIDS -> mark(i); i++
+        :: else -> break
+        od;
+#endif
+        atomic { assert(!ok || (TOLD(0) && TOLD(1) && TOLD(2) && TOLD(3))) };
+        guests--
+    :: freed
+    fi
+}
+
+proctype Owner()
+{
+    byte n;
+    bit ok, last, closed;
+
+    spawn(0, 1);
+    spawn(1, 1);
+#ifdef BUG_THREE_WORDS
+    atomic { if :: state == OPEN -> set_state(CLOSING) :: else fi };
+    (completed >= count);
+#else
+    if
+    :: true ->                                      /* close first, then join */
+        take_lock();
+        atomic { if :: state == OPEN -> set_state(CLOSING); sealed = 1 :: else fi;
+                 live--;
+                 settle() };
+        unlock();
+        closed = 1
+    :: true
+    fi;
+    if
+    :: !closed ->                                   /* join */
+        take_lock();
+        atomic {
+            if :: state == OPEN -> set_state(CLOSING) :: else fi;
+            live--;
+            settle() };
+        unlock()
+    :: else
+    fi;
+    if                                              /* inline: my own child, next in my queue */
+    :: atomic { queued[0] -> queued[0] = 0 }; end_child(0)
+    :: true
+    fi;
+    take_lock();
+    ok = (state == CLOSED || state == CANCELLED);
+    if
+    :: !ok -> waiting = 1
+    :: else
+    fi;
+    unlock();
+    if
+    :: !ok -> woken
+    :: else
+    fi;
+#endif
+    atomic {
+        assert(state == CLOSED || state == CANCELLED);
+        assert(terminals == 1);
+        assert((!admitted[0] || ended[0]) && (!admitted[1] || ended[1]) &&
+               (!admitted[2] || ended[2]) && (!admitted[3] || ended[3])) };
+    atomic { guests == 0 -> freed = 1 }
+}
+
+init {
+    atomic {
+        run Owner(); run Child(0); run Child(1); run Child(2); run Child(3);
+        if :: CANCELS -> run Canceller() :: else fi;
+        if :: OUTSIDERS -> run Outsider() :: else fi
+    }
+}

@@ -1,0 +1,142 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# Runs every model of this directory with spin, and every negative control beside it.
+#
+# A model must be explored completely without a violation: "ok   name (N states)".
+# A negative control plants a known bug with a -D switch, and spin must find it:
+# "ok   name/bug_x (caught)". Anything else is a FAIL line with the reason. Each run is bounded in
+# memory, depth and time. The last line counts; the status is 1 when one failed.
+#
+#   run.sh            all models
+#   run.sh idle       only those whose name contains "idle"
+#   CC=clang run.sh   another compiler for the generated verifiers
+
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+only=${1:-}
+cc=${CC:-cc}
+seconds=60        # bound of one run
+megabytes=3000
+
+case $only in
+-h | --help) sed -n '3,14s/^# \{0,1\}//p' "$0"; exit 0 ;;
+esac
+
+for tool in spin "$cc" timeout; do
+    if ! command -v "$tool" >/dev/null 2>&1; then
+        echo "skip models: $tool is not installed"
+        echo "models: 0 passed, 0 failed, 1 skipped"
+        exit 0
+    fi
+done
+
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+trap 'exit 1' HUP INT TERM
+passed=0
+failed=0
+
+fail() {
+    echo "FAIL $1: $2"
+    failed=$((failed + 1))
+}
+
+# verify FILE OPTIONS: leaves the verifier's words in $work/out; false when it cannot be built or ran out
+# of time.
+verify() {
+    file=$1
+    shift
+    rm -f "$work"/pan* "$work"/out "$work"/*.trail
+    (cd "$work" && spin -a "$@" "$here/$file.pml") >"$work/spin" 2>&1 || return 1
+    (cd "$work" && "$cc" -w -O2 -DSAFETY -DNOFAIR -DMEMLIM=$megabytes -o pan pan.c) >"$work/cc" 2>&1 ||
+        return 1
+    (cd "$work" && timeout $seconds ./pan -m500000 >out 2>&1)
+    [ $? -ne 124 ]
+}
+
+# model NAME FILE OPTIONS...: must hold, over all states.
+model() {
+    name=$1
+    case $name in *"$only"*) ;; *) return ;; esac
+    shift
+    if ! verify "$@"; then
+        fail "$name" "cannot be built, or not finished in $seconds s"
+    elif ! grep -q 'errors: 0$' "$work/out"; then
+        fail "$name" "$(grep '^pan:1:' "$work/out" | head -1)"
+    elif grep -Eq 'max search depth too small|reached -DMEMLIM|out of memory|hit a problem' "$work/out"; then
+        fail "$name" "the search was not complete"
+    else
+        echo "ok   $name ($(sed -n 's/^ *\([0-9.e+]*\) states, stored.*/\1/p' "$work/out") states)"
+        passed=$((passed + 1))
+    fi
+}
+
+# control NAME FILE OPTIONS...: must be caught by an assertion or as an invalid end state.
+control() {
+    name=$1
+    case $name in *"$only"*) ;; *) return ;; esac
+    shift
+    if ! verify "$@"; then
+        fail "$name" "cannot be built, or not caught in $seconds s"
+    elif grep -Eq '^pan:1: (assertion violated|invalid end state)' "$work/out"; then
+        echo "ok   $name (caught)"
+        passed=$((passed + 1))
+    else
+        fail "$name" "the planted bug was not caught"
+    fi
+}
+
+model   park_wake                       park_wake -DROUNDS=2
+model   park_wake_3_parks               park_wake -DROUNDS=3 -DCANCELS=0
+model   park_wake_3_cancel              park_wake -DROUNDS=3 -DTIMEOUTS=0
+model   park_wake_only_cancel_ends      park_wake -DROUNDS=2 -DTIMEOUTS=0 -DLAST_DATA=0
+control park_wake/bug_begin_store       park_wake -DTIMEOUTS=0 -DLAST_DATA=0 -DBUG_BEGIN_STORE
+control park_wake/bug_commit_own        park_wake -DBUG_COMMIT_OWN
+control park_wake/bug_no_ticket         park_wake -DBUG_NO_TICKET
+control park_wake/bug_commit_blind      park_wake -DBUG_COMMIT_BLIND
+control park_wake/bug_two_words         park_wake -DTIMEOUTS=0 -DCANCELS=0 -DBUG_TWO_WORDS
+
+model   mask                            mask -DROUNDS=4
+model   mask_kill                       mask -DROUNDS=3 -DKILLS=1
+control mask/bug_no_shield              mask -DBUG_NO_SHIELD
+control mask/bug_depth_apart            mask -DBUG_DEPTH_APART
+control mask/bug_kill_shielded          mask -DKILLS=1 -DBUG_KILL_SHIELDED
+control mask/bug_begin_keeps            mask -DBUG_BEGIN_KEEPS
+
+model   deque                           deque -DP=3 -DTHIEVES=2 -DRESCUES=0
+model   deque_rescue                    deque -DP=3 -DTHIEVES=1 -DRESCUES=2
+model   deque_wrap                      deque -DP=4 -DTHIEVES=1 -DSTEALS=1
+model   deque_stuck_owner               deque -DP=3 -DTHIEVES=1 -DSTEALS=1 -DSTUCK=1
+control deque/bug_no_version            deque -DP=3 -DTHIEVES=1 -DBUG_NO_VERSION
+control deque/bug_narrow                deque -DP=5 -DRESCUES=0 -DSTEALS=4 -DBUG_NARROW
+control deque/bug_read_after            deque -DP=3 -DTHIEVES=1 -DBUG_READ_AFTER
+control deque/bug_raise_first           deque -DP=3 -DTHIEVES=1 -DBUG_RAISE_FIRST
+control deque/bug_no_membarrier         deque -DP=3 -DTHIEVES=1 -DBUG_NO_MEMBARRIER
+control deque/bug_no_recheck            deque -DP=3 -DTHIEVES=1 -DBUG_NO_RECHECK
+control deque/bug_no_rescue             deque -DP=3 -DTHIEVES=1 -DSTEALS=1 -DSTUCK=1 -DRESCUES=0
+
+model   deque_single                    deque_single -DP=3
+control deque_single/bug_no_fence       deque_single -DP=3 -DBUG_NO_FENCE
+control deque_single/bug_batch          deque_single -DP=3 -DBUG_BATCH
+
+model   idle                            idle
+model   idle_3_pushes                   idle -DPUSHES=3
+model   idle_3_workers                  idle -DWORKERS=3 -DCHILDREN=0
+control idle/bug_no_push_fence          idle -DBUG_NO_PUSH_FENCE
+control idle/bug_no_sleep_fence         idle -DBUG_NO_SLEEP_FENCE
+control idle/bug_no_recheck             idle -DBUG_NO_RECHECK
+control idle/bug_no_next                idle -DBUG_NO_NEXT
+control idle/bug_recheck_silent         idle -DBUG_RECHECK_SILENT
+control idle/bug_next_early             idle -DBUG_NEXT_EARLY
+control idle/bug_role_in_advance        idle -DBUG_ROLE_IN_ADVANCE
+
+model   nursery                         nursery
+model   nursery_no_cancel               nursery -DCANCELS=0
+control nursery/bug_three_words         nursery -DBUG_THREE_WORDS
+control nursery/bug_touch_after         nursery -DBUG_TOUCH_AFTER
+control nursery/bug_admit_early         nursery -DBUG_ADMIT_EARLY
+control nursery/bug_walk_unlocked       nursery -DBUG_WALK_UNLOCKED
+
+echo "models: $passed passed, $failed failed, 0 skipped"
+[ $failed -eq 0 ]

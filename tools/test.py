@@ -1,0 +1,660 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Builds and runs the tests of kin; the last line is "N passed, N failed, N skipped".
+
+Every test counts alone. Builds are kept in build/, one directory per variant, and what each test
+printed in build/log/. A tool that this machine lacks makes its stage a skip, and KIN_STRICT=1 makes
+a skip a failure.
+"""
+import argparse
+import concurrent.futures
+import glob
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import traceback
+
+sys.dont_write_bytecode = True
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+BUILD = os.path.join(ROOT, "build")
+LOG = os.path.join(BUILD, "log")
+LINE = re.compile(r"^(ok  |FAIL|skip) (\S+?):?(?: (.*))?$", re.M)
+SUMMARY = re.compile(r"^\S+: (\d+) passed, (\d+) failed, (\d+) skipped$", re.M)
+SHOWN = 12000  # characters of a failure's output that go to the terminal
+
+FLOORS_HARD = ["task", "sched", "park", "wait", "scope", "api", "spec"]
+HARD_MODES = ["park", "steal", "one", "wrap", "slow", "stack"]
+# Skips that are right, with KIN_STRICT too: what an emulator cannot have.
+EXPECTED_SKIPS = [("aarch64", "plat/context_test libunwind_stops_at_the_entry"),
+                  ("valgrind", "mem/stack_test stacks_past_the_cap_on_guards_have_canaries")]
+FLOORS_VALGRIND = ["base", "mem", "task", "scope"]
+
+
+class Failure(Exception):
+    """A step that the rest of its stage needs has failed; what it printed is the argument."""
+
+
+# ---- commands ----
+
+
+def run(command, timeout=600, env=None, cwd=ROOT):
+    """Runs a command to its end or its timeout; returns (status, output). What it started dies
+    with it."""
+    try:
+        process = subprocess.Popen(command, cwd=cwd, env=dict(os.environ, **(env or {})),
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT, text=True, errors="replace",
+                                   start_new_session=True)
+    except OSError as error:
+        return 127, "%s: %s\n" % (command[0], error)
+    try:
+        output, _ = process.communicate(timeout=timeout)
+        status = process.returncode
+    except subprocess.TimeoutExpired:
+        kill_group(process.pid)
+        output, _ = process.communicate()
+        output += "\nstopped after %d s: %s\n" % (timeout, " ".join(command))
+        status = -1
+    except BaseException:
+        kill_group(process.pid)
+        raise
+    kill_group(process.pid)
+    return status, output
+
+
+def kill_group(group):
+    try:
+        os.killpg(group, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def must(command, **kwargs):
+    """Runs a command that has to succeed; returns its output."""
+    status, output = run(command, **kwargs)
+    if status != 0:
+        raise Failure("%s\nstatus %d\n%s" % (" ".join(command), status, output))
+    return output
+
+
+def have(*tools):
+    """The first of the tools that is not here, or None."""
+    for tool in tools:
+        if shutil.which(tool) is None:
+            return tool
+    return None
+
+
+# ---- results ----
+
+
+class Results:
+    """What happened so far, and how it is shown."""
+
+    def __init__(self, strict):
+        self.strict = strict
+        self.passed, self.failed, self.skipped = 0, [], []
+        self.stage = ""
+
+    def ok(self, count=1):
+        self.passed += count
+
+    def fail(self, name, output=""):
+        self.failed.append("%s: %s" % (self.stage, name))
+        if output:
+            print("    FAIL  %s" % name)
+            shown = output if len(output) <= SHOWN else (
+                output[:SHOWN // 2] + "\n... the whole is in build/log/\n" + output[-SHOWN // 2:])
+            print("\n".join("      " + line for line in shown.rstrip().splitlines()), flush=True)
+
+    def skip(self, name, reason):
+        if self.strict and (self.stage, name) not in EXPECTED_SKIPS:
+            self.fail(name, "skipped, which KIN_STRICT forbids: " + reason)
+        else:
+            self.skipped.append("%s: %s: %s" % (self.stage, name, reason))
+            print("    skip  %s: %s" % (name, reason), flush=True)
+
+    def lines(self, name, status, output):
+        """Counts the "ok", "FAIL" and "skip" lines of a program that prints one per test."""
+        counts = {"ok  ": 0, "FAIL": 0, "skip": 0}
+        for outcome, test, rest in LINE.findall(output):
+            counts[outcome] += 1
+            if outcome == "ok  ":
+                self.ok()
+            elif outcome == "FAIL":
+                self.fail("%s %s" % (name, test))
+            else:
+                self.skip("%s %s" % (name, test), rest)
+        return counts
+
+
+def log(stage, name, output):
+    path = os.path.join(LOG, stage, name.replace("/", "_") + ".log")
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(output)
+
+
+# ---- the suite: one program per test/<floor>/*_test.c ----
+
+
+class Context:
+    """What every stage is given."""
+
+    def __init__(self, options, results):
+        self.only = options.only
+        self.jobs = options.jobs
+        self.results = results
+
+    def wants(self, name):
+        return self.only in name
+
+    def suite(self, floors=None):
+        """(floor/program, filters) of the test programs that ONLY chooses, by the name of the
+        program or of a test in it."""
+        chosen = []
+        for path in sorted(glob.glob(os.path.join(ROOT, "test", "*", "*_test.c"))):
+            floor = os.path.basename(os.path.dirname(path))
+            name = "%s/%s" % (floor, os.path.splitext(os.path.basename(path))[0])
+            if floors is not None and floor not in floors:
+                continue
+            if self.wants(name):
+                chosen.append((name, []))
+                continue
+            with open(path, encoding="utf-8") as file:
+                tests = re.findall(r"^\s*KIN_TEST(?:_LIMIT)?\(\s*(\w+)", file.read(), re.M)
+            if any(self.wants(test) for test in tests):
+                chosen.append((name, [self.only]))
+        return chosen
+
+
+def configure_and_build(ctx, variant, flags, targets, keep_going=False):
+    """Builds targets of a variant in build/<variant>; returns (status, output)."""
+    directory = os.path.join(BUILD, variant)
+    status, output = run(["cmake", "-S", ROOT, "-B", directory] + flags, timeout=120)
+    if status == 0:
+        command = ["cmake", "--build", directory, "-j", str(ctx.jobs), "--target"] + targets
+        status, output = run(command + (["--", "-k"] if keep_going else []), timeout=900)
+    log(variant, "build", output)
+    return status, output
+
+
+def build_suite(ctx, variant, flags, names):
+    """Builds the named test programs. When something does not compile, the others are still
+    built, and every program that is missing then counts as failed."""
+    targets = ["test_" + name.replace("/", "_") for name in names]
+    start = time.time()
+    status, output = configure_and_build(ctx, variant, flags + ["-DCMAKE_C_FLAGS=-Werror"], targets)
+    if status != 0:
+        shutil.rmtree(os.path.join(BUILD, variant, "test"), ignore_errors=True)
+        status, output = configure_and_build(ctx, variant, flags + ["-DCMAKE_C_FLAGS=-Werror"],
+                                             targets, keep_going=True)
+        errors = [line for line in output.splitlines()
+                  if re.search(r"error|warning|undefined|\^|note:", line)]
+        ctx.results.fail("the build of %s" % variant, "\n".join(errors) or output)
+    print("    built in %.0f s" % (time.time() - start), flush=True)
+
+
+def run_program(ctx, variant, name, filters, env, prefix, label):
+    """Runs one test program and counts its tests."""
+    program = os.path.join(BUILD, variant, "test", name)
+    if not os.path.exists(program):
+        return name, -1, "%s was not built\n" % name, 0.0
+    start = time.time()
+    status, output = run(prefix + [program] + filters, timeout=900, env=env)
+    log(label, name, output)
+    return name, status, output, time.time() - start
+
+
+def run_suite(ctx, variant, chosen, env=None, prefix=None, label=None):
+    """Runs test programs, two at once, and shows a line for each as it ends."""
+    results = ctx.results
+    label = label or variant
+    with concurrent.futures.ThreadPoolExecutor(ctx.jobs) as pool:
+        futures = [pool.submit(run_program, ctx, variant, name, filters, env, prefix or [], label)
+                   for name, filters in chosen]
+        for future in concurrent.futures.as_completed(futures):
+            name, status, output, seconds = future.result()
+            counts = results.lines(name, status, output)
+            end = SUMMARY.search(output)
+            bad = counts["FAIL"] > 0
+            if not end or (status != 0 and not bad):
+                results.fail("%s did not run to its end (status %d)" % (name, status))
+                bad = True
+            mark = "FAIL" if bad else "ok"
+            print("    %-5s %-32s %4d passed%s%s  %.1f s" % (
+                mark, name, counts["ok  "],
+                ", %d failed" % counts["FAIL"] if counts["FAIL"] else "",
+                ", %d skipped" % counts["skip"] if counts["skip"] else "", seconds), flush=True)
+            if bad:
+                print("\n".join("      " + line for line in output[-SHOWN:].rstrip().splitlines()),
+                      flush=True)
+
+
+def variant_stage(variant, flags, tools=(), floors=None, env=None, prefix=None):
+    """A stage that builds a variant and runs the suite in it."""
+
+    def stage(ctx):
+        chosen = ctx.suite(floors)
+        if not chosen:
+            return
+        missing = have(*tools)
+        if missing:
+            ctx.results.skip(variant, "%s is not installed" % missing)
+            return
+        build_suite(ctx, variant, flags + ["-DKIN_TESTS=ON"], [name for name, _ in chosen])
+        run_suite(ctx, variant, chosen, env, prefix)
+
+    return stage
+
+
+def debug_flags():
+    return ["-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_C_COMPILER=gcc"]
+
+
+# ---- stages on top of the debug build ----
+
+
+def stage_valgrind(ctx):
+    chosen = ctx.suite(FLOORS_VALGRIND)
+    if not chosen:
+        return
+    if have("valgrind"):
+        ctx.results.skip("valgrind", "valgrind is not installed")
+        return
+    build_suite(ctx, "debug", debug_flags() + ["-DKIN_TESTS=ON"], [name for name, _ in chosen])
+    run_suite(ctx, "debug", chosen, {"KIN_TEST_SCALE": "20"},
+              ["valgrind", "-q", "--error-exitcode=77", "--leak-check=full",
+               "--errors-for-leak-kinds=definite", "--fair-sched=yes"], "valgrind")
+
+
+def stage_hard(ctx):
+    chosen = ctx.suite(FLOORS_HARD)
+    if not chosen:
+        return
+    build_suite(ctx, "debug", debug_flags() + ["-DKIN_TESTS=ON"], [name for name, _ in chosen])
+    for mode in HARD_MODES:
+        print("  KIN_HARD=%s" % mode, flush=True)
+        run_suite(ctx, "debug", chosen, {"KIN_HARD": mode, "KIN_TEST_SCALE": "3"}, None,
+                  "hard-" + mode)
+
+
+# ---- scripts that print a line per test ----
+
+
+def script(ctx, label, command, timeout=600):
+    """Runs a script that prints "ok name", "FAIL name" or "skip name reason" lines."""
+    status, output = run(command, timeout=timeout)
+    log(label, "output", output)
+    counts = ctx.results.lines(label, status, output)
+    total = sum(counts.values())
+    if counts["FAIL"] == 0 and (status != 0 or total == 0):
+        ctx.results.fail("%s: status %d, %d results" % (label, status, total), output or "silence")
+    elif counts["FAIL"]:
+        print("\n".join("      " + line for line in output[-SHOWN:].rstrip().splitlines()))
+    print("    %s: %d ok, %d failed, %d skipped" % (
+        label, counts["ok  "], counts["FAIL"], counts["skip"]), flush=True)
+
+
+def stage_model(ctx):
+    names = [os.path.basename(path) for path in glob.glob(os.path.join(ROOT, "test/model/*.pml"))]
+    if not any(ctx.wants(name) for name in names + ["model"]):
+        return
+    if have("spin"):
+        ctx.results.skip("model", "spin is not installed")
+        return
+    only = [ctx.only] if ctx.only and ctx.only != "model" else []
+    script(ctx, "model", ["test/model/run.sh"] + only, timeout=900)
+
+
+def stage_tidy(ctx):
+    if ctx.wants("tidy"):
+        script(ctx, "tidy", [sys.executable, "tools/tidy.py"])
+
+
+def stage_headers(ctx):
+    if ctx.only and not any(ctx.only in "header_" + os.path.basename(path)
+                            for path in glob.glob(os.path.join(ROOT, "include/kin/*.h"))):
+        return
+    script(ctx, "headers", ["test/api/headers_test.sh", ctx.only])
+
+
+# ---- items: steps of a stage that count as one test each ----
+
+
+def item(ctx, name, step):
+    """Runs step(); it counts as one test that passes when no Failure comes out."""
+    if not ctx.wants(name):
+        return
+    start = time.time()
+    try:
+        step()
+    except Failure as failure:
+        ctx.results.fail(name, str(failure))
+        return
+    ctx.results.ok()
+    print("    ok    %-40s %.1f s" % (name, time.time() - start), flush=True)
+
+
+def expect_app(output):
+    """What the consumers' program prints when all is well."""
+    if "KIN_OK, sum 328350" not in output:
+        raise Failure("the program printed: " + output)
+
+
+def version_of_project():
+    with open(os.path.join(ROOT, "CMakeLists.txt"), encoding="utf-8") as file:
+        return re.search(r"project\(kin VERSION ([\d.]+)", file.read()).group(1)
+
+
+def stage_install(ctx):
+    if not any(ctx.wants("install_" + part) for part in (
+            "files", "pkgconfig", "find_package", "add_subdirectory", "symbols")):
+        return
+    missing = have("pkg-config", "g++")
+    if missing:
+        ctx.results.skip("install", "%s is not installed" % missing)
+        return
+    scratch = os.path.join(BUILD, "install")
+    staged, moved = os.path.join(scratch, "stage"), os.path.join(scratch, "moved")
+    shutil.rmtree(scratch, ignore_errors=True)
+    os.makedirs(scratch)
+    install = must(["make", "--no-print-directory", "install", "PREFIX=/opt/kin",
+                    "DESTDIR=" + staged, "JOBS=%d" % ctx.jobs], timeout=900)
+    log("install", "make", install)
+    os.rename(os.path.join(staged, "opt", "kin"), moved)
+
+    def files():
+        wanted = ["lib/libkin.a", "lib/libkin.so", "lib/libkin.so.0", "include/kin/kin.h",
+                  "lib/pkgconfig/kin.pc", "lib/cmake/kin/kin-config.cmake",
+                  "share/man/man3/kin_spawn.3", "share/man/man7/kin.7", "bin/kin"]
+        absent = [name for name in wanted if not os.path.exists(os.path.join(moved, name))]
+        left = [name for name in os.listdir(os.path.join(staged, "opt"))]
+        if absent or left:
+            raise Failure("absent: %s; outside the prefix: %s" % (absent, left))
+
+    item(ctx, "install_files", files)
+    install_pkgconfig(ctx, scratch, moved)
+    install_cmake(ctx, scratch, moved)
+
+    def symbols():
+        must([sys.executable, "tools/symbols.py", os.path.join(moved, "lib/libkin.so.0")])
+
+    item(ctx, "install_symbols_equal_the_headers", symbols)
+
+
+def install_pkgconfig(ctx, scratch, moved):
+    """Programs compiled with what pkg-config says about an installed tree that was moved."""
+    env = {"PKG_CONFIG_PATH": os.path.join(moved, "lib/pkgconfig")}
+    warnings = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+
+    def flags(*options):
+        return must(["pkg-config"] + list(options) + ["kin"], env=env).split()
+
+    def compiled(name, compiler, source, libs, run_env=None):
+        program = os.path.join(scratch, name)
+        must(compiler + warnings + ["-O2", "test/consumer/" + source, "-o", program]
+             + flags("--cflags") + libs)
+        output = must([program], timeout=60, env=run_env)
+        expect_app(output)
+        if "kin %s:" % version_of_project() not in output:
+            raise Failure("another version: " + output)
+
+    def version():
+        if flags("--modversion") != [version_of_project()]:
+            raise Failure("kin.pc and CMakeLists.txt name different versions")
+
+    shared = {"LD_LIBRARY_PATH": os.path.join(moved, "lib")}
+    archive = [os.path.join(moved, "lib/libkin.a"), "-pthread"]
+    item(ctx, "install_pkgconfig_version", version)
+    item(ctx, "install_pkgconfig_c11_shared", lambda: compiled(
+        "c_shared", ["gcc", "-std=c11"], "app.c", flags("--libs"), shared))
+    item(ctx, "install_pkgconfig_cpp17_shared", lambda: compiled(
+        "cpp_shared", ["g++", "-std=c++17"], "app.cpp", flags("--libs"), shared))
+    item(ctx, "install_pkgconfig_c11_archive", lambda: compiled(
+        "c_archive", ["gcc", "-std=c11"], "app.c", archive))
+    item(ctx, "install_pkgconfig_cpp17_archive", lambda: compiled(
+        "cpp_archive", ["g++", "-std=c++17"], "app.cpp", archive))
+    item(ctx, "install_pkgconfig_c11_all_static", lambda: compiled(
+        "c_static", ["gcc", "-std=c11", "-static"], "app.c", flags("--static", "--libs")))
+
+
+def install_cmake(ctx, scratch, moved):
+    """Projects that use kin through CMake, installed or embedded."""
+
+    def project(kind, programs, *definitions):
+        directory = os.path.join(scratch, kind + "-".join(definitions).replace("/", "_")[-40:])
+        must(["cmake", "-S", "test/consumer/" + kind, "-B", directory,
+              "-DCMAKE_PREFIX_PATH=" + moved] + list(definitions), timeout=120)
+        must(["cmake", "--build", directory, "-j", str(ctx.jobs)], timeout=600)
+        for program in programs:
+            expect_app(must([os.path.join(directory, program)], timeout=60))
+
+    item(ctx, "install_find_package_c11_and_cpp17", lambda: project(
+        "find_package", ["app_c", "app_cpp", "app_static", "app_shared"]))
+    item(ctx, "install_find_package_shared", lambda: project(
+        "find_package", ["app_c", "app_cpp"], "-DBUILD_SHARED_LIBS=ON"))
+    item(ctx, "install_add_subdirectory_c11_and_cpp17", lambda: project(
+        "add_subdirectory", ["app_c", "app_cpp"]))
+    item(ctx, "install_add_subdirectory_shared", lambda: project(
+        "add_subdirectory", ["app_c", "app_cpp"], "-DBUILD_SHARED_LIBS=ON"))
+
+
+def stage_dist(ctx):
+    parts = ("sources", "gcc", "clang", "aarch64", "generic", "cpp")
+    if not any(ctx.wants("dist_" + part) for part in parts):
+        return
+
+    def sources():
+        with open(os.path.join(ROOT, "CMakeLists.txt"), encoding="utf-8") as file:
+            listed = set(re.findall(r"\bsrc/\S+\.c\b", file.read()))
+        there = {os.path.relpath(path, ROOT)
+                 for path in glob.glob(os.path.join(ROOT, "src", "**", "*.c"), recursive=True)}
+        if listed != there:
+            raise Failure("CMakeLists.txt lists, but there is no: %s\nnot listed there: %s" % (
+                sorted(listed - there), sorted(there - listed)))
+
+    item(ctx, "dist_sources_are_all_listed", sources)
+    dist = os.path.join(BUILD, "dist")
+    must([sys.executable, "tools/amalgamate.py", "--output", dist])
+
+    def compiled(name, compiler, flags, prefix=()):
+        program = os.path.join(dist, name)
+        must(compiler + ["-O2", "-Wall", "-Wextra", "-Werror", "-DKIN_SINGLE_FILE", "-I" + dist,
+                         "test/consumer/app.c", os.path.join(dist, "kin.c"), "-o", program,
+                         "-pthread"] + flags, timeout=300)
+        expect_app(must(list(prefix) + [program], timeout=120))
+
+    def cplusplus():
+        kin = os.path.join(dist, "kin.o")
+        program = os.path.join(dist, "app_cpp")
+        must(["gcc", "-O2", "-c", os.path.join(dist, "kin.c"), "-o", kin], timeout=300)
+        must(["g++", "-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-DKIN_SINGLE_FILE",
+              "-I" + dist, "test/consumer/app.cpp", kin, "-o", program, "-pthread"], timeout=300)
+        expect_app(must([program], timeout=60))
+
+    item(ctx, "dist_gcc", lambda: compiled("app_gcc", ["gcc"], []))
+    item(ctx, "dist_generic", lambda: compiled("app_generic", ["gcc"], ["-DKIN_SWITCH_GENERIC=1"]))
+    for tool, name, step in (
+            ("clang", "dist_clang", lambda: compiled("app_clang", ["clang"], [])),
+            ("g++", "dist_cpp", cplusplus),
+            ("aarch64-linux-gnu-gcc", "dist_aarch64", lambda: compiled(
+                "app_aarch64", ["aarch64-linux-gnu-gcc"], [], QEMU))):
+        if have(tool):
+            ctx.results.skip(name, "%s is not installed" % tool)
+        else:
+            item(ctx, name, step)
+
+
+QEMU = ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"]
+
+
+def stage_examples(ctx):
+    sources = sorted(glob.glob(os.path.join(ROOT, "examples", "*.c")))
+    names = [os.path.splitext(os.path.basename(path))[0] for path in sources]
+    names = [name for name in names if ctx.wants("example_" + name)]
+    variants = [("release", ["-DCMAKE_BUILD_TYPE=Release"]),
+                ("asan", ASAN_FLAGS if not have("clang") else None)]
+    for variant, flags in variants:
+        if not names:
+            return
+        if flags is None:
+            ctx.results.skip("examples under clang's address sanitizer", "clang is not installed")
+            continue
+        status, output = configure_and_build(ctx, "examples-" + variant, flags + [
+            "-DKIN_TESTS=OFF", "-DCMAKE_C_FLAGS=-Werror"], ["example_" + name for name in names])
+        if status != 0:
+            ctx.results.fail("the build of the examples", output)
+            continue
+        for name in names:
+            program = os.path.join(BUILD, "examples-" + variant, "examples", name)
+            item(ctx, "example_%s_%s" % (name, variant),
+                 lambda program=program: must([program], timeout=180))
+
+
+def stage_man(ctx):
+    if not any(ctx.wants("man_" + part) for part in ("pages", "lint", "examples")):
+        return
+    import kinheaders  # beside this file
+    pages = os.path.join(BUILD, "man")
+    functions = []
+    for header in kinheaders.load(os.path.join(ROOT, "include", "kin")):
+        functions += header.functions
+        exported = [name for name in header.exported if not name.endswith("_")]
+        lacking = set(exported) - {function.name for function in header.functions}
+        if lacking:
+            ctx.results.fail("man_pages", "no comment for: " + ", ".join(sorted(lacking)))
+
+    def generated():
+        shutil.rmtree(pages, ignore_errors=True)
+        must([sys.executable, "tools/man.py", "--output", pages])
+        for function in functions:
+            if not os.path.exists(os.path.join(pages, "man3", function.name + ".3")):
+                raise Failure("no page for " + function.name)
+            for field in ("From", "Returns"):
+                if field not in function.fields:
+                    raise Failure("%s: the comment has no %s line" % (function.name, field))
+
+    def linted():
+        paths = sorted(glob.glob(os.path.join(pages, "man*", "*")))
+        # The pages carry no date, so that the same headers give the same pages.
+        said = [line for line in run(["mandoc", "-T", "lint", "-W", "warning"] + paths)[1]
+                .splitlines() if "missing date" not in line]
+        if said:
+            raise Failure("\n".join(said))
+
+    def compiles(function, number, code):
+        path = os.path.join(pages, "example_%s_%d.c" % (function.name, number))
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("#include <kin/kin.h>\n#include <stdio.h>\n#include <stdlib.h>\n"
+                       "#include <string.h>\n" + code)
+        must(["gcc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-Wno-unused-function",
+              "-fsyntax-only", "-Iinclude", path])
+
+    item(ctx, "man_pages", generated)
+    if have("mandoc"):
+        ctx.results.skip("man_lint", "mandoc is not installed")
+    else:
+        item(ctx, "man_lint", linted)
+    for function in functions:
+        for number, code in enumerate(function.examples):
+            item(ctx, "man_examples_%s_%d" % (function.name, number),
+                 lambda f=function, n=number, c=code: compiles(f, n, c))
+
+
+# ---- the list ----
+
+ASAN_FLAGS = ["-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_C_COMPILER=clang",
+              "-DKIN_SANITIZE=address,undefined"]
+ASAN_ENV = {"KIN_TEST_SCALE": "3", "UBSAN_OPTIONS": "print_stacktrace=1",
+            "ASAN_OPTIONS": "detect_leaks=1"}
+TSAN_ENV = {"KIN_TEST_SCALE": "5", "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1"}
+CROSS_FLAGS = ["-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_SYSTEM_NAME=Linux",
+               "-DCMAKE_SYSTEM_PROCESSOR=aarch64", "-DCMAKE_C_COMPILER=aarch64-linux-gnu-gcc"]
+CROSS_TOOLS = ("aarch64-linux-gnu-gcc", "qemu-aarch64")
+
+STAGES = [
+    ("debug", "gcc, debug build with assertions", variant_stage("debug", debug_flags())),
+    ("release", "gcc, release build", variant_stage(
+        "gcc", ["-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_C_COMPILER=gcc"])),
+    ("clang", "clang, release build", variant_stage(
+        "clang", ["-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_C_COMPILER=clang"], ["clang"])),
+    ("asan", "clang, address and undefined behaviour sanitizers", variant_stage(
+        "asan", ASAN_FLAGS, ["clang"], None, ASAN_ENV)),
+    ("tsan", "clang, thread sanitizer", variant_stage(
+        "tsan", ["-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_C_COMPILER=clang", "-DKIN_SANITIZE=thread"],
+        ["clang"], None, TSAN_ENV)),
+    ("valgrind", "memcheck over a part of the debug build", stage_valgrind),
+    ("hard", "the debug build under each hard mode", stage_hard),
+    ("aarch64", "cross build, run by qemu", variant_stage(
+        "aarch64", CROSS_FLAGS, CROSS_TOOLS, None, {"KIN_TEST_SCALE": "5"}, QEMU)),
+    ("generic", "the portable switch", variant_stage(
+        "generic", debug_flags() + ["-DKIN_SWITCH=generic"])),
+    ("model", "models of the protocols", stage_model),
+    ("tidy", "the rules of the house", stage_tidy),
+    ("headers", "each public header alone, as C11, C17 and C++17", stage_headers),
+    ("install", "install, move, and use by pkg-config and CMake", stage_install),
+    ("dist", "the amalgamation", stage_dist),
+    ("examples", "examples, built and run", stage_examples),
+    ("man", "man pages and the examples in the headers", stage_man),
+]
+
+
+def parse_options():
+    names = ", ".join(name for name, _, _ in STAGES)
+    parser = argparse.ArgumentParser(description=__doc__, epilog="Stages: " + names,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--stage", default="", help="only these stages, separated by commas")
+    parser.add_argument("--only", default=os.environ.get("ONLY", ""), metavar="TEXT",
+                        help="only tests whose program or name contains TEXT")
+    parser.add_argument("--jobs", type=int, default=min(os.cpu_count() or 2, 8),
+                        help="compilers and test programs at once (the CPUs of this machine)")
+    options = parser.parse_args()
+    options.stages = [name for name in options.stage.split(",") if name]
+    unknown = set(options.stages) - {name for name, _, _ in STAGES}
+    if unknown:
+        parser.error("no such stage: %s; there are %s" % (", ".join(sorted(unknown)), names))
+    return options
+
+
+def main():
+    options = parse_options()
+    results = Results(os.environ.get("KIN_STRICT", "") not in ("", "0"))
+    ctx = Context(options, results)
+    os.environ.pop("KIN_HARD", None)
+    os.makedirs(LOG, exist_ok=True)
+    begin = time.time()
+    chosen = [stage for stage in STAGES if not options.stages or stage[0] in options.stages]
+    for number, (name, title, stage) in enumerate(chosen, 1):
+        print("[%d/%d] %s: %s" % (number, len(chosen), name, title), flush=True)
+        results.stage = name
+        start = time.time()
+        try:
+            stage(ctx)
+        except Failure as failure:
+            results.fail(name, str(failure))
+        except Exception:  # a mistake in this file must not hide the other stages
+            results.fail(name, traceback.format_exc())
+        print("    %.0f s, %.0f s in all" % (time.time() - start, time.time() - begin), flush=True)
+
+    for title, names in (("failed", results.failed), ("skipped", results.skipped)):
+        if names:
+            print("\n%s:" % title)
+            print("\n".join("    " + name for name in names))
+    if results.passed + len(results.failed) + len(results.skipped) == 0:
+        results.failed.append("nothing")
+        print("nothing was run: no test matches '%s'" % options.only)
+    summary = "%d passed, %d failed, %d skipped" % (
+        results.passed, len(results.failed), len(results.skipped))
+    with open(os.path.join(LOG, "summary"), "w", encoding="utf-8") as file:
+        file.write(summary + "\n")
+    print("\n" + summary, flush=True)
+    return 1 if results.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
