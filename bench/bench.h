@@ -16,7 +16,8 @@
 struct bench_args {
     unsigned workers;
     int64_t n, rounds;
-    int64_t stack_kib; /* 0: the default maximum */
+    int64_t stack_kib;       /* 0: the default maximum */
+    int64_t stall_threshold; /* 0: the default; cases set it */
 };
 
 extern struct bench_args bench_args;

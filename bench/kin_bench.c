@@ -72,6 +72,7 @@ int bench_run(kin_task_fn *fn)
 {
     struct kin_config config = KIN_CONFIG_INIT;
     config.workers = bench_args.workers;
+    config.stall_threshold = bench_args.stall_threshold;
     config.stack_max_bytes = (size_t)bench_args.stack_kib * 1024;
     bench_must(kin_run(&config, fn, NULL), "kin_run");
     return 0;

@@ -77,6 +77,8 @@ STEAL = (
     Metric("steal_p50", "latency p50", "us"),
     Metric("steal_p99", "latency p99", "us", 10),
     Metric("stolen", "samples that were stolen", "%"),
+    Metric("asked_p50", "the thief asks first, p50", "us"),
+    Metric("asked_p99", "the thief asks first, p99", "us"),
 )
 ALL = ("go", "boost", "erlang", "tokio")
 POOLS = ("go", "tbb", "tokio")

@@ -193,8 +193,8 @@ def build_suite(ctx, variant, flags, names):
         shutil.rmtree(os.path.join(BUILD, variant, "test"), ignore_errors=True)
         status, output = configure_and_build(ctx, variant, flags + ["-DCMAKE_C_FLAGS=-Werror"],
                                              targets, keep_going=True)
-        errors = [line for line in output.splitlines()
-                  if re.search(r"error|warning|undefined|\^|note:", line)]
+        errors = dict.fromkeys(line for line in output.splitlines()
+                               if re.search(r"error:|warning:|undefined reference|Error:", line))
         ctx.results.fail("the build of %s" % variant, "\n".join(errors) or output)
     print("    built in %.0f s" % (time.time() - start), flush=True)
 

@@ -5,11 +5,12 @@
  *     arena -> | chunk 2 KiB, filling | -> | 20 KB, alone | -> | 1 KiB, full | -> | 512, full |
  *                    ^ next    ^ end
  *
- * A large request goes into a chunk of its own behind the newest, so that what is left of the newest
- * stays in use; with a quarter as the limit, less than a quarter of a 64 KiB chunk is left over.
+ * A large request goes into a chunk of its own behind the newest, so that what is left of the
+ * newest stays in use; with a quarter as the limit, less than a quarter of a 64 KiB chunk is left
+ * over.
  *
- * Memory is zero because the heap's chunks are and each byte is handed out once. Under ASan the part
- * of a chunk that no one asked for is poisoned, so that writing past an allocation is seen.
+ * Memory is zero because the heap's chunks are and each byte is handed out once. Under ASan the
+ * part of a chunk that no one asked for is poisoned, so that writing past an allocation is seen.
  */
 #include "mem/arena.h"
 

@@ -11,11 +11,11 @@
  *                    v      v
  *                  frames, linked through free_next
  *
- * A batch changes hands as one pointer: nothing is walked under the lock. The stack of batches is an
- * array apart, because a free frame has one link only (what is behind its head survives recycling)
- * and a list of lists needs two. Its address space suffices for every frame there can be, so giving
- * frames back never needs memory and never fails. Fewer than a batch, left over when a cache is
- * flushed, wait in the loose list until they are enough.
+ * A batch changes hands as one pointer: nothing is walked under the lock. The stack of batches is
+ * an array apart, because a free frame has one link only (what is behind its head survives
+ * recycling) and a list of lists needs two. Its address space suffices for every frame there can
+ * be, so giving frames back never needs memory and never fails. Fewer than a batch, left over when
+ * a cache is flushed, wait in the loose list until they are enough.
  *
  * Frames are cut from a chunk in the order of their indices, a batch at a time, and only then
  * touched: memory that no task ever used stays untouched. Nothing is ever unmapped.
@@ -80,7 +80,8 @@ static bool grow_locked(struct pool *pool)
 
     for (uint32_t i = 0; i < chunks; i++) {
         uint64_t chunk = (uint64_t)(uintptr_t)(base + i * CHUNK_BYTES);
-        kin__store_release(&pool->directory[first + i], chunk); /* pairs with the acquire in frame_of */
+        /* pairs with the acquire in frame_of */
+        kin__store_release(&pool->directory[first + i], chunk);
     }
     pool->end += chunks * CHUNK_FRAMES;
     pool->grow = chunks < GROW_MAX ? chunks * 2 : GROW_MAX;
@@ -165,7 +166,7 @@ struct kin__frame *kin__frame_alloc_slow(struct kin__frame_cache *cache)
     return batch;
 }
 
-/* Keeps the frames freed last, which are still in the CPU's cache, and returns a batch of others. */
+/* Keeps the frames freed last, which the CPU's cache still has, and returns a batch of others. */
 void kin__frame_free_slow(struct kin__frame_cache *cache)
 {
     struct pool *pool = &pools[cache->kind];

@@ -2,11 +2,11 @@
 /*
  * Frames: the memory of task control blocks. Recycled, never unmapped, checked by generation.
  *
- * One pool for the whole process, because a handle to a task may outlive the runtime that ran it and
- * must still be answered with "over" instead of a crash [002:1.1]. A frame's name is
+ * One pool for the whole process, because a handle to a task may outlive the runtime that ran it
+ * and must still be answered with "over" instead of a crash [002:1.1]. A frame's name is
  * generation << 26 | index; the generation goes up when the frame is freed, so an old name never
- * matches again (38 bits: a frame reused every 20 ns needs 90 minutes to wrap, and a clash needs the
- * very same number then). Index 0 is never used: name 0 is nobody.
+ * matches again (38 bits: a frame reused every 20 ns needs 90 minutes to wrap, and a clash needs
+ * the very same number then). Index 0 is never used: name 0 is nobody.
  */
 #ifndef KIN_MEM_FRAME_H
 #define KIN_MEM_FRAME_H
@@ -32,7 +32,7 @@ enum kin__frame_kind { KIN__FRAME_TASK = 0, KIN__FRAME_SCOPE, KIN__FRAME_KINDS }
 
 /* The head of every frame; the rest is the task's. Survives recycling. */
 struct kin__frame {
-    kin__a64 name;                /* who it is; written by alloc's and free's owner, read by anyone */
+    kin__a64 name;                /* who it is; written by its owner, read by anyone */
     struct kin__frame *free_next; /* owner of the free list it is in */
 };
 
@@ -54,8 +54,12 @@ static inline struct kin__frame *kin__frame_alloc(struct kin__frame_cache *cache
     struct kin__frame *frame = cache->free;
     if (__builtin_expect(!frame, 0))
         return kin__frame_alloc_slow(cache);
-    cache->free = frame->free_next;
+    struct kin__frame *next = frame->free_next;
+    cache->free = next;
     cache->count--;
+    /* Frames of a large batch are cold: the next one is on its way while this one is filled in. */
+    __builtin_prefetch(next, 1);
+    __builtin_prefetch((char *)next + 64, 1);
     return frame;
 }
 
@@ -64,7 +68,8 @@ static inline void kin__frame_free(struct kin__frame_cache *cache, struct kin__f
 {
     /* relaxed: whoever looks a name up checks again after it acted [ABA:8.3] */
     uint64_t name = kin__load_relaxed(&frame->name);
-    kin__store_relaxed(&frame->name, name + (UINT64_C(1) << KIN__FRAME_INDEX_BITS)); /* alone: owner */
+    name += UINT64_C(1) << KIN__FRAME_INDEX_BITS;
+    kin__store_relaxed(&frame->name, name); /* alone: the owner's */
     frame->free_next = cache->free;
     cache->free = frame;
     if (__builtin_expect(++cache->count > 2 * KIN__FRAME_BATCH, 0))
@@ -76,9 +81,9 @@ void kin__frame_flush(struct kin__frame_cache *cache);
 /* The frame that has or had this name; NULL when no frame ever had its index. The caller compares
  * the name. */
 struct kin__frame *kin__frame_at(uint64_t name);
-/* Calls visit for every frame ever cut, used or free, without a lock; for dumps. */
+/* Calls visit for every frame of a task ever cut, used or free, without a lock; for dumps. */
 void kin__frame_each(void (*visit)(struct kin__frame *frame, void *arg), void *arg);
-/* Bytes of address space that hold frames. */
+/* Bytes of address space that hold frames of tasks. */
 size_t kin__frame_bytes(void);
 
 #endif

@@ -6,9 +6,9 @@
  *       ^                          |                                           |
  *       +--------refill------------+     cold: one at a time <-----------------+--- fresh slots
  *
- * A segment is one reservation of slots that double from 16 to 1024 with each further segment of the
- * class, within 1 GiB. All its guards are made at once, when it is created. Slots are cut in order,
- * so that address space costs nothing before its turn comes.
+ * A segment is one reservation of slots, 16 in the first of a class, twice as many in each further
+ * one up to 1024, within 1 GiB. All its guards are made at once, when it is created. Slots are cut
+ * in order, so that address space costs nothing before its turn comes.
  *
  * What happens outside the lock: whatever touches cold memory or calls the system. Under the lock
  * are a few pointers of the pool and of the first stack of a batch.
@@ -32,13 +32,13 @@
 #define GUARD_MAX ((size_t)64 * 1024)
 #define COLOURS 16u
 #define COLOUR_BYTES 128u
-#define DESCRIPTOR_BYTES 64u
+#define DESCRIPTOR_BYTES ((sizeof(struct kin__stack) + KIN__LINE - 1) / KIN__LINE * KIN__LINE)
 #define SPILL (KIN__STACK_HOT / 2)
 #define TRIM_BATCH 128u /* stacks whose memory is taken away between two turns with the lock */
 #define CANARY_WORDS 8u
 #define CANARY UINT64_C(0x6b696e2d73746163)
 
-_Static_assert(sizeof(struct kin__stack) <= DESCRIPTOR_BYTES, "the descriptor has its own line");
+_Static_assert(KIN__ASAN || KIN__TSAN || DESCRIPTOR_BYTES == KIN__LINE, "one line is enough");
 _Static_assert(KIN__STACK_HOT <= UINT8_MAX, "the size of a batch fits in its field");
 _Static_assert((KIN__STACK_MIN << (KIN__STACK_CLASSES - 1)) * 2 <= SEGMENT_MAX, "a slot fits");
 

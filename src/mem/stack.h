@@ -27,7 +27,6 @@
 #include "base/atomic.h"
 #include "base/lock.h"
 #include "plat/context.h"
-#include "plat/context.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -49,7 +48,7 @@ struct kin__stack {
     uint16_t class_;                    /* which maximum it promises */
     uint8_t batch;                      /* first of a batch: how many stacks it is */
     bool is_guarded;                    /* false: past the cap on guards; low holds a canary */
-    struct kin__context runner; /* the flow that calls tasks on this stack */
+    struct kin__context runner;         /* the flow that calls tasks on this stack */
 };
 
 /* Per worker, owner only. All zero is empty. */

@@ -15,11 +15,6 @@
 #include "sched/worker.h"
 #include "task/word.h"
 
-int kin__park_asked(struct kin__task *task)
-{
-    return KIN__UNLIKELY(kin__word_requests(task)) ? KIN_CANCELLED : 0;
-}
-
 /* Unpublishes the first count cases but one. */
 static void unpublish(struct kin__case *cases, uint32_t count, uint32_t but)
 {

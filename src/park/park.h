@@ -6,6 +6,7 @@
 #define KIN_PARK_PARK_H
 
 #include "park/waitable.h"
+#include "task/word.h"
 
 /* One of the things a task waits for at once. */
 struct kin__case {
@@ -47,6 +48,9 @@ void kin__wake_finish(struct kin__task *task, int claim, uint32_t case_, int sta
 void kin__park_request(struct kin__task *task, uint64_t request);
 
 /* What the task's own requests mean to a call that is about to wait: 0 or KIN_CANCELLED. */
-int kin__park_asked(struct kin__task *task);
+static inline int kin__park_asked(struct kin__task *task)
+{
+    return KIN__UNLIKELY(kin__word_requests(task)) ? KIN_CANCELLED : 0;
+}
 
 #endif

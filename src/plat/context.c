@@ -6,8 +6,8 @@
  * switch is announced before it happens and finished where it lands, and there are two such places:
  * behind the raw switch, for a flow that goes on, and in begin_flow, for one that begins.
  *
- *   ASan   start(where to keep the fake stack, bounds of the next stack), finish(fake stack). A flow
- *          that ends gives no place to keep its fake stack, which frees it.
+ *   ASan   start(where to keep the fake stack, bounds of the next stack), finish(fake stack). A
+ *          flow that ends gives no place to keep its fake stack, which frees it.
  *   TSan   one fiber per context. A switch is program order of its thread (KIN__TSAN_SWITCH).
  *   valgrind  hears of each stack once, when it is cut.
  *
@@ -120,10 +120,18 @@ bool kin__context_supported(void)
 
 void kin__entry_raw(void);
 
-/* The fpcr that a task begins with, used in switch_aarch64.S: that of the thread that started the
- * first runtime, taken once, so that it does not depend on which task happened to run before. */
-extern uint64_t kin__fp;
-__attribute__((visibility("hidden"))) uint64_t kin__fp;
+/* What the switch knows; its layout is used in switch_aarch64.S. The first word is what a task
+ * begins with: that of the thread that started the first runtime, taken once, so that it does not
+ * depend on which task happened to run before. */
+extern struct kin__fp {
+    uint64_t fpcr;
+    uint32_t leave_by_ret; /* 1: landings of jumps must be marked, and ours are not */
+} kin__fp;
+#if defined(__ARM_FEATURE_BTI_DEFAULT)
+__attribute__((visibility("hidden"))) struct kin__fp kin__fp = {0, 1};
+#else
+__attribute__((visibility("hidden"))) struct kin__fp kin__fp = {0, 0};
+#endif
 
 static void learn_machine(void)
 {
@@ -132,7 +140,7 @@ static void learn_machine(void)
     /* relaxed: who comes second may still see the default, which is right too */
     if (KIN__LIKELY(kin__load_relaxed(&is_learnt)) || kin__xchg_relaxed(&is_learnt, 1))
         return;
-    __asm__ volatile("mrs %0, fpcr" : "=r"(kin__fp));
+    __asm__ volatile("mrs %0, fpcr" : "=r"(kin__fp.fpcr));
 }
 
 void *kin__make_raw(void *base, void (*begin)(void *pass, void (*entry)(void *)),
@@ -145,7 +153,7 @@ void *kin__make_raw(void *base, void (*begin)(void *pass, void (*entry)(void *))
     sp[0] = (uint64_t)(uintptr_t)begin; /* x19: what kin__entry_raw calls */
     sp[1] = (uint64_t)(uintptr_t)entry; /* x20: second argument */
     sp[11] = (uint64_t)(uintptr_t)kin__entry_raw;
-    sp[20] = kin__fp;
+    sp[20] = kin__fp.fpcr;
     return sp;
 }
 
@@ -251,6 +259,15 @@ void kin__context_jump(struct kin__context *from, struct kin__context *to, void 
 }
 
 #endif
+
+bool kin__is_under_valgrind(void)
+{
+#ifdef HAS_VALGRIND
+    return RUNNING_ON_VALGRIND != 0;
+#else
+    return false;
+#endif
+}
 
 unsigned kin__stack_announce(void *low, void *high)
 {

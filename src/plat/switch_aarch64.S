@@ -12,26 +12,21 @@
  * Leaving goes through a jump, because a ret would be predicted to return to the caller of the flow
  * that is left. Code in which every landing of a jump must be marked (BTI) is the exception: a ret
  * is exempt from the marks, a jump is not, and where we land there is only a call before it.
- * kin__call_raw returns with ret, because its call and its ret are a pair.
+ * kin__fp+8 says which (context.c). kin__call_raw returns with ret, because its call and its ret
+ * are a pair.
  *
- * fpcr is written only where it differs, because writing it stalls. kin__fp is the one that a task
- * begins with (context.c).
+ * fpcr is written only where it differs, because writing it stalls. kin__fp+0 is the one that a
+ * task begins with.
  *
  * A guarded control stack is not kept: kin__context_supported says so at run time, and this file
- * carries no GNU property note, so that a linker does not mark a program that contains it as fit for
- * one. Hint 34 is bti c, no operation where there is none.
+ * carries no GNU property note, so that a linker does not mark a program that contains it as fit
+ * for one. Hint 34 is bti c, no operation where there is none.
  *
- * The text is plain, for a tool that turns it into top-level asm: preprocessor lines stand between
- * whole pieces, sections are pushed and popped within one piece, comments of this kind only, no
- * double quotes outside section directives, no backslashes.
+ * The text is plain, for a tool that turns it into top-level asm: no preprocessor but the guard
+ * around the whole, sections pushed and popped, comments of this kind only, no double quotes
+ * outside section directives, no backslashes.
  */
 #if defined(__aarch64__)
-
-#if defined(__ARM_FEATURE_BTI_DEFAULT)
-    .set kin__leave_by_ret, 1
-#else
-    .set kin__leave_by_ret, 0
-#endif
 
     .pushsection .text
     .hidden kin__fp
@@ -120,11 +115,12 @@ kin__switch_raw:
     add sp, sp, #176
     .cfi_adjust_cfa_offset -176
     mov x0, x2
-    .if kin__leave_by_ret
-    ret
-    .else
+    adrp x11, kin__fp
+    ldr w11, [x11, #:lo12:kin__fp+8]
+    cbnz w11, 5f
     br x30
-    .endif
+5:
+    ret
     .cfi_restore_state
 3:
     msr fpcr, x10
@@ -202,11 +198,12 @@ kin__jump_raw:
     add sp, sp, #176
     .cfi_adjust_cfa_offset -176
     mov x0, x1
-    .if kin__leave_by_ret
-    ret
-    .else
+    adrp x11, kin__fp
+    ldr w11, [x11, #:lo12:kin__fp+8]
+    cbnz w11, 5f
     br x30
-    .endif
+5:
+    ret
     .cfi_restore_state
 3:
     msr fpcr, x10
@@ -378,11 +375,12 @@ kin__escape_raw:
     add sp, sp, #176
     .cfi_adjust_cfa_offset -176
     mov w0, w1
-    .if kin__leave_by_ret
-    ret
-    .else
+    adrp x11, kin__fp
+    ldr w11, [x11, #:lo12:kin__fp+8]
+    cbnz w11, 5f
     br x30
-    .endif
+5:
+    ret
     .cfi_restore_state
 3:
     msr fpcr, x10
@@ -393,10 +391,10 @@ kin__escape_raw:
     .p2align 4
 
 /*
- * Where a made flow begins: the frame that kin__make_raw lays goes on here, with the pass in x0, the
- * function to call in x19 and its second argument in x20. x29 is 0 and the return address is
- * undefined, so that every unwinder stops here. An unwinder that looks at a flow not yet begun looks
- * right before kin__entry_raw: the nop is that place. Hint 36 is bti j.
+ * Where a made flow begins: the frame that kin__make_raw lays goes on here, with the pass in x0,
+ * the function to call in x19 and its second argument in x20. x29 is 0 and the return address is
+ * undefined, so that every unwinder stops here. An unwinder that looks at a flow not yet begun
+ * looks right before kin__entry_raw: the nop is that place. Hint 36 is bti j.
  */
     .type kin__entry_pad, %function
 kin__entry_pad:

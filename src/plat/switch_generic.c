@@ -2,8 +2,8 @@
 /*
  * The switch between flows in portable C, for machines without one in assembly.
  *
- * Built in place of switch_<machine>.S, with KIN_SWITCH_GENERIC defined for this floor. It stands on
- * the ucontext functions of the C library, which save everything that the assembly saves and the
+ * Built in place of switch_<machine>.S, with KIN_SWITCH_GENERIC defined for this floor. It stands
+ * on the ucontext functions of the C library, which save everything that the assembly saves and the
  * signal mask as well, by a system call: a switch costs about a hundred times as much. A suspended
  * flow's sp is the address of a record on its own stack, in the frame of the function that left.
  *

@@ -23,16 +23,16 @@
  * than the current ones costs twenty times the whole switch on Intel; 1 loads mxcsr always, because
  * reading back what stmxcsr has just stored is what costs on AMD. kin__fp+0 and kin__fp+4 are the
  * control words that a task begins with. Pending x87 exceptions are cleared before another control
- * word is loaded, which might unmask them. All of this happens before the stack pointer moves: below
- * the old one nothing is safe from a signal handler afterwards.
+ * word is loaded, which might unmask them. All of this happens before the stack pointer moves:
+ * below the old one nothing is safe from a signal handler afterwards.
  *
  * A user shadow stack is not kept: kin__context_supported says so at run time, and this file
- * carries no GNU property note, so that a linker does not mark a program that contains it as fit for
- * one. The jumps are notrack, because they land behind a call, where no endbr64 is.
+ * carries no GNU property note, so that a linker does not mark a program that contains it as fit
+ * for one. The jumps are notrack, because they land behind a call, where no endbr64 is.
  *
  * The text is plain, for a tool that turns it into top-level asm: no preprocessor but the guard
- * around the whole, sections pushed and popped, comments of this kind only, no double quotes outside
- * section directives, no backslashes.
+ * around the whole, sections pushed and popped, comments of this kind only, no double quotes
+ * outside section directives, no backslashes.
  */
 #if defined(__x86_64__) && defined(__LP64__)
 

@@ -6,41 +6,44 @@
 
 #include "plat/plat.h"
 
-bool kin__bias_is_strong;
+void kin__bias_init(struct kin__bias *bias, bool is_strong)
+{
+    kin__store_relaxed(&bias->busy, 0u);                             /* alone: not shared yet */
+    kin__store_relaxed(&bias->revoked, is_strong ? KIN__STRONG : 0); /* alone: not shared yet */
+}
 
 void kin__bias_take_slow(struct kin__bias *bias)
 {
-    kin__store_release(&bias->busy, 0u); /* pairs with the acquire in kin__bias_revoke */
     for (unsigned turn = 0;; turn++) { /* ends: the monitor holds it for one walk over the queues */
-        /* pairs with the release in kin__bias_restore */
-        while (kin__load_acquire(&bias->revoked)) {
-            if (turn++ < 100)
-                kin__cpu_relax();
-            else
-                kin__thread_yield();
-        }
-        kin__store_relaxed(&bias->busy, 1u); /* pairs with the load in kin__bias_revoke */
         kin__fence_seq(); /* fence: busy before revoked; its mirror is in kin__bias_revoke */
-        if (!kin__load_acquire(&bias->revoked)) /* pairs with the release in kin__bias_restore */
+        /* pairs with the release in kin__bias_restore */
+        if (!(kin__load_acquire(&bias->revoked) & KIN__REVOKED))
             return;
         kin__store_release(&bias->busy, 0u); /* pairs with the acquire in kin__bias_revoke */
+        if (turn < 100)
+            kin__cpu_relax();
+        else
+            kin__thread_yield();
+        kin__store_relaxed(&bias->busy, 1u); /* pairs with the load in kin__bias_revoke */
     }
 }
 
 bool kin__bias_revoke(struct kin__bias *bias)
 {
-    kin__store_relaxed(&bias->revoked, 1u); /* pairs with the load in kin__bias_take */
-    if (kin__bias_is_strong)
-        kin__fence_seq(); /* fence: revoked before busy; its mirror is in kin__bias_take */
+    uint32_t kind = kin__load_relaxed(&bias->revoked); /* relaxed: only the monitor changes it */
+    kin__store_relaxed(&bias->revoked, kind | KIN__REVOKED); /* pairs with the load in take */
+    if (kind & KIN__STRONG)
+        kin__fence_seq(); /* fence: revoked before busy; its mirror is in kin__bias_take_slow */
     else
         kin__membarrier(); /* fence: the same, on every running thread */
     if (!kin__load_acquire(&bias->busy)) /* pairs with the release in kin__bias_give */
         return true;
-    kin__store_release(&bias->revoked, 0u); /* pairs with the acquire in kin__bias_take_slow */
+    kin__bias_restore(bias);
     return false;
 }
 
 void kin__bias_restore(struct kin__bias *bias)
 {
-    kin__store_release(&bias->revoked, 0u); /* pairs with the acquire in kin__bias_take */
+    uint32_t kind = kin__load_relaxed(&bias->revoked); /* relaxed: only the monitor changes it */
+    kin__store_release(&bias->revoked, kind & ~KIN__REVOKED); /* pairs with the acquire in take */
 }

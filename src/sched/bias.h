@@ -12,7 +12,7 @@
  * only then, the monitor pays for both: membarrier makes every running thread pass a full fence, so
  * either the owner's busy is seen, or the owner sees revoked. A busy owner is not stuck, so the
  * monitor gives up at once and nobody waits long. Where the kernel has no membarrier the light
- * fence is a full one (kin__bias_is_strong). The model is test/model/bias.pml.
+ * fence is a full one (KIN__STRONG). The model is test/model/bias.pml.
  */
 #ifndef KIN_SCHED_BIAS_H
 #define KIN_SCHED_BIAS_H
@@ -22,13 +22,14 @@
 
 struct kin__bias {
     kin__a32 busy;    /* owner writes, monitor reads */
-    kin__a32 revoked; /* monitor writes, owner reads */
+    kin__a32 revoked; /* KIN__REVOKED: monitor writes, owner reads; KIN__STRONG: constant */
 };
+#define KIN__REVOKED 1u
+#define KIN__STRONG 2u /* no membarrier on this machine: the owner fences itself, every time */
 
-/* Set once before the first worker starts: no membarrier here, the owner fences itself. */
-extern bool kin__bias_is_strong;
+void kin__bias_init(struct kin__bias *bias, bool is_strong);
 
-/* The owner found the bias revoked: steps back until the monitor is done, then has it. */
+/* The owner found the bias revoked, or must fence: it has the bias when this returns. */
 void kin__bias_take_slow(struct kin__bias *bias);
 
 static inline void kin__bias_take(struct kin__bias *bias)
@@ -36,8 +37,6 @@ static inline void kin__bias_take(struct kin__bias *bias)
     KIN__ASSERT(!kin__load_relaxed(&bias->busy), "house"); /* alone: the owner's own */
     kin__store_relaxed(&bias->busy, 1u); /* pairs with the load in kin__bias_revoke */
     kin__fence_light(); /* fence: busy before revoked; its mirror is membarrier in kin__bias_revoke */
-    if (KIN__UNLIKELY(kin__bias_is_strong))
-        kin__fence_seq(); /* fence: the same, with its mirror a full fence there */
     /* pairs with the release in kin__bias_restore: what the monitor did to the queues is seen */
     if (KIN__UNLIKELY(kin__load_acquire(&bias->revoked)))
         kin__bias_take_slow(bias);

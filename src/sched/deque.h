@@ -106,6 +106,8 @@ static inline struct kin__task *kin__deque_pop(struct kin__deque *deque)
     /* relaxed: the owner's own entry */
     struct kin__task *task = kin__load_relaxed(kin__deque_at(deque, bottom - 1));
     kin__store_relaxed(&deque->bottom, bottom - 1); /* alone: private */
+    /* relaxed: only an address to warm up; it may be an old entry, frames are never unmapped */
+    __builtin_prefetch(kin__load_relaxed(kin__deque_at(deque, bottom - 2)));
     return task;
 }
 

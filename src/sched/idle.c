@@ -154,7 +154,7 @@ static int64_t sleep_bound(struct kin__worker *worker, int64_t now)
     for (unsigned i = 0; i < sched->workers_max; i++) {
         struct kin__worker *other = &sched->workers[i];
         /* relaxed: whoever retires with timers wakes a sleeper after */
-        if (!other->is_replaced && kin__load_relaxed(&other->state) != KIN__WORKER_DEAD)
+        if (!kin__load_relaxed(&other->is_replaced) && kin__load_relaxed(&other->state) != KIN__WORKER_DEAD)
             continue;
         int64_t due = kin__load_relaxed(&other->next_deadline); /* relaxed: as above */
         first = due < first ? due : first;

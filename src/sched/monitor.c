@@ -33,11 +33,11 @@ void kin__monitor_poke(struct kin__sched *sched)
 static bool is_stuck(struct kin__sched *sched, struct kin__worker *worker, int64_t now,
                      struct kin__scale_event *event)
 {
-    uint64_t slices = kin__load_relaxed(&worker->slices); /* relaxed: a moment late is fine */
+    uint64_t progress = kin__worker_progress(worker);
     int64_t threshold = sched->config.stall_threshold;
-    /* relaxed: a state that changes meanwhile shows in slices at the next look */
-    if (kin__load_relaxed(&worker->state) != KIN__WORKER_ACTIVE || slices != worker->seen_slices) {
-        worker->seen_slices = slices;
+    /* relaxed: a state that changes meanwhile shows as progress at the next look */
+    if (kin__load_relaxed(&worker->state) != KIN__WORKER_ACTIVE || progress != worker->seen_progress) {
+        worker->seen_progress = progress;
         worker->seen_since = now;
         worker->seen_cpu = kin__thread_cpu_ns(&worker->thread);
         return false;
@@ -77,7 +77,7 @@ static void replace(struct kin__sched *sched, struct kin__worker *worker,
         if (kin__pool_start_locked(sched, spare) == 0) {
             event->reason = KIN__SCALE_REPLACE;
             sched->replaced++;
-            worker->is_replaced = true;
+            kin__store_relaxed(&worker->is_replaced, 1u); /* relaxed: a hint for sleepers */
             (void)kin__add_acq_rel(&sched->stuck, 1u); /* pairs with the subtraction in retire */
             (void)kin__or_relaxed(&worker->attention, KIN__DRAIN); /* pairs with the next pick */
             /* relaxed: for others to see */
@@ -97,7 +97,7 @@ static void help(struct kin__sched *sched, struct kin__worker *worker,
         event->task = worker->current ? kin__task_id(worker->current) : 0;
         kin__bias_restore(&worker->bias);
     } else {
-        worker->seen_slices = UINT64_MAX; /* it moves: not stuck after all */
+        worker->seen_progress = UINT64_MAX; /* it moves: not stuck after all */
         return;
     }
     event->pressure = kin__sched_pressure(sched);

@@ -11,7 +11,7 @@
 static uint32_t interval(struct kin__worker *worker, uint32_t has_timers)
 {
     uint32_t random = (uint32_t)kin__rng_next(&worker->rng);
-    if (kin__load_relaxed(&worker->slices) == 0) /* alone: the owner's own counter */
+    if (worker->interval == 0)
         return 1 + random % 8;
     return has_timers ? 8 + random % 8 : 32 + random % 32;
 }

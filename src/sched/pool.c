@@ -36,8 +36,8 @@ int kin__pool_start_locked(struct kin__sched *sched, struct kin__worker *worker)
     /* alone: the slot is dead, nobody else writes these */
     kin__store_relaxed(&worker->attention, 0u);
     kin__store_relaxed(&worker->state, KIN__WORKER_ACTIVE); /* alone: as above */
-    worker->is_replaced = false;
-    worker->seen_slices = UINT64_MAX;
+    kin__store_relaxed(&worker->is_replaced, 0u); /* relaxed: a hint for sleepers */
+    worker->seen_progress = UINT64_MAX;
     (void)kin__add_acq_rel(&sched->alive, 1u); /* pairs with retire; a bound for thieves */
     int rc = 0;
     if (!worker->is_caller)
@@ -58,12 +58,12 @@ void kin__pool_retire(struct kin__worker *worker)
     kin__frame_flush(&worker->scopes);
     kin__stack_flush(&worker->stacks, &sched->stacks);
     kin__lock_take(&sched->pool_lock, KIN__RANK_POOL);
-    if (worker->is_replaced) {
+    if (kin__load_relaxed(&worker->is_replaced)) { /* relaxed: under the lock */
         kin__pool_note_locked(sched, &(struct kin__scale_event){.when = kin__clock_now(),
                                                                 .reason = KIN__SCALE_RETIRE,
                                                                 .worker = worker->index});
         (void)kin__sub_acq_rel(&sched->stuck, 1u); /* pairs with the addition in the monitor */
-        worker->is_replaced = false;
+        kin__store_relaxed(&worker->is_replaced, 0u); /* relaxed: a hint for sleepers */
     }
     (void)kin__sub_acq_rel(&sched->alive, 1u); /* pairs with the addition in start */
     /* pairs with the acquire in the monitor's search for a dead slot: its memory is flushed */
@@ -80,8 +80,7 @@ int64_t kin__sched_pressure(struct kin__sched *sched)
     for (unsigned i = 0; i < sched->workers_max; i++) {
         struct kin__worker *worker = &sched->workers[i];
         /* relaxed: counters read one after the other; the sum may be off, and negative, a moment */
-        pressure += (int64_t)kin__load_relaxed(&worker->pushed);
-        pressure -= (int64_t)kin__load_relaxed(&worker->slices); /* relaxed: as above */
+        pressure += kin__load_relaxed(&worker->backlog);
     }
     return pressure + (int64_t)kin__load_relaxed(&sched->pushed_outside); /* relaxed: as above */
 }

@@ -27,17 +27,11 @@ void kin__schedule(struct kin__task *task)
     kin__idle_wake_one(sched);
 }
 
-void kin__schedule_new(struct kin__task *task)
+void kin__schedule_new_slow(struct kin__task *task)
 {
-    struct kin__worker *worker = kin__worker_self();
     struct kin__sched *sched = task->sched;
-    kin__word_move(task, KIN__INIT, KIN__RUNNABLE, KIN__BY_SPAWNER);
-    if (KIN__LIKELY(worker && worker->sched == sched && !sched->hard.steal)) {
-        kin__worker_push_new(worker, task);
-        return;
-    }
     (void)kin__add_relaxed(&sched->spawned_outside, 1u); /* alone: a counter */
-    (void)kin__add_relaxed(&sched->pushed_outside, 1u); /* alone: a counter */
+    (void)kin__add_relaxed(&sched->pushed_outside, 1u);  /* alone: a counter */
     kin__inject_push(&sched->inject, task, task, 1);
     kin__idle_wake_one(sched);
 }
@@ -110,9 +104,11 @@ static int init_worker(struct kin__sched *sched, unsigned index)
     worker->victim_next = index;
     worker->scopes.kind = KIN__FRAME_SCOPE;
     kin__rng_init(&worker->rng, sched->config.seed, index);
+    kin__bias_init(&worker->bias, sched->is_strong);
     kin__deque_init(&worker->deque, sched->hard.wrap ? UINT32_MAX - 100 : 0);
     kin__store_relaxed(&worker->next_deadline, KIN_NEVER); /* alone: not shared yet */
-    worker->countdown = sched->policy->interval(worker, 0);
+    worker->interval = sched->policy->interval(worker, 0);
+    kin__store_relaxed(&worker->countdown, worker->interval); /* alone: not shared yet */
     return sched->source->init(worker);
 }
 
@@ -130,7 +126,7 @@ int kin__sched_create(const struct kin_config *config, const struct kin__owner_o
     sched->policy = kin__policy_for(sched->config.victim);
     sched->workers_base = sched->config.workers;
     sched->workers_max = sched->config.workers_max;
-    kin__bias_is_strong = !kin__membarrier_init();
+    sched->is_strong = !kin__membarrier_init();
     kin__stack_pool_init(&sched->stacks);
     rc = -ENOMEM;
     sched->workers = kin__heap_alloc_lines(sched->workers_max * sizeof(*sched->workers));
@@ -197,7 +193,7 @@ int kin__sched_run(struct kin__sched *sched, struct kin__task *first)
         join_threads(sched);
         return rc;
     }
-    kin__schedule_new(first);
+    kin__schedule_new(NULL, first);
     kin__worker_main(&sched->workers[0]);
     kin__pool_retire(&sched->workers[0]);
     /* Worker 0 may have been replaced and be here before the end: the caller waits for it. */

@@ -50,6 +50,7 @@ struct kin__sched {
     struct kin_config config;
     unsigned stack_class;
     struct kin__hard hard;
+    bool is_strong; /* no membarrier: see bias.h */
 
     /* sleepers << 16 | searchers; anyone compare-exchanges */
     _Alignas(KIN__LINE) kin__a32 idle;
@@ -92,8 +93,16 @@ void kin__sched_destroy(struct kin__sched *sched);
 /* Puts a runnable task into a queue, exactly once: the caller's worker's when it is one of this
  * runtime, the global one otherwise [F2] [F4]. */
 void kin__schedule(struct kin__task *task);
-/* The same for a task that has just been made. */
-void kin__schedule_new(struct kin__task *task);
+/* The same for a task that has just been made, with worker the caller's, NULL outside of one. */
+void kin__schedule_new_slow(struct kin__task *task);
+static inline void kin__schedule_new(struct kin__worker *worker, struct kin__task *task)
+{
+    kin__word_move(task, KIN__INIT, KIN__RUNNABLE, KIN__BY_SPAWNER);
+    if (KIN__LIKELY(worker && worker->sched == task->sched && !worker->sched->hard.steal))
+        kin__worker_push_new(worker, task);
+    else
+        kin__schedule_new_slow(task);
+}
 
 /* ---- idle workers (idle.c) ---- */
 

@@ -38,7 +38,7 @@ static struct kin__task *rob(struct kin__worker *thief, struct kin__worker *vict
     /* alone: the owner's own counters */
     kin__store_relaxed(&thief->steals, kin__load_relaxed(&thief->steals) + 1);
     kin__store_relaxed(&thief->stolen, kin__load_relaxed(&thief->stolen) + count);
-    kin__store_relaxed(&thief->slices, kin__load_relaxed(&thief->slices) + 1);
+    kin__store_relaxed(&thief->backlog, kin__load_relaxed(&thief->backlog) - 1); /* alone: so */
     kin__bias_give(&thief->bias);
     /* relaxed: the deque's acquire made the word visible */
     KIN__CHECK(kin__load_relaxed(&batch[0]->ctl) & KIN__CLAIMED, "F2");

@@ -19,47 +19,38 @@
 #define SHARE_BATCH 16u      /* most woken or yielded tasks made stealable at a time */
 #define SPILL (KIN__DEQUE_SIZE / 8) /* small: it happens on the stack of the task that spawns */
 
-#define BUMP(counter) /* alone: the owner's own counter, others only read it */                    \
-    kin__store_relaxed(&(counter), kin__load_relaxed(&(counter)) + 1)
-
 /* ---- the queues; all with the bias held ---- */
-
-static void queued_add(struct kin__worker *worker, uint32_t change)
-{
-    /* alone: the owner's own counter, others take it as a hint */
-    kin__store_relaxed(&worker->queued, kin__load_relaxed(&worker->queued) + change);
-}
-
-static inline struct kin__task *take_fifo(struct kin__worker *worker, struct kin__fifo *fifo)
-{
-    struct kin__task *task = kin__fifo_pop(fifo);
-    if (task)
-        queued_add(worker, UINT32_MAX);
-    return task;
-}
 
 /* The fast order. */
 static inline struct kin__task *pick(struct kin__worker *worker)
 {
-    struct kin__task *task = worker->slot;
+    struct kin__task *task = kin__load_relaxed(&worker->slot); /* alone: the owner's own */
     if (task) {
-        worker->slot = NULL;
-        if (KIN__LIKELY(++worker->streak < STREAK_MAX)) {
-            queued_add(worker, UINT32_MAX);
+        kin__store_relaxed(&worker->slot, NULL); /* relaxed: others only peek */
+        if (KIN__LIKELY(++worker->streak < STREAK_MAX))
             return task;
-        }
         kin__fifo_push(&worker->ready, task);
     }
     worker->streak = 0;
-    if (worker->ready.head && (worker->flips = !worker->flips))
-        return take_fifo(worker, &worker->ready);
+    /* alone: the owner's own */
+    if (kin__load_relaxed(&worker->ready.head) && (worker->flips = !worker->flips))
+        return kin__fifo_pop(&worker->ready);
     if ((task = kin__deque_pop(&worker->deque)))
         return task;
-    if ((task = take_fifo(worker, &worker->ready)))
+    if ((task = kin__fifo_pop(&worker->ready)))
         return task;
-    if (kin__deque_public(&worker->deque) && kin__deque_reclaim(&worker->deque))
+    if (KIN__UNLIKELY(kin__deque_public(&worker->deque)) && kin__deque_reclaim(&worker->deque))
         return kin__deque_pop(&worker->deque);
-    return take_fifo(worker, &worker->yielded);
+    return kin__fifo_pop(&worker->yielded);
+}
+
+static inline void push_ready(struct kin__worker *worker, struct kin__task *task)
+{
+    if (!kin__load_relaxed(&worker->slot)) /* alone: the owner's own */
+        kin__store_relaxed(&worker->slot, task); /* relaxed: others only peek */
+    else
+        kin__fifo_push(&worker->ready, task);
+    KIN__CHANGE(worker->backlog, 1);
 }
 
 /* A batch of the global queue: the first is returned, the others become ready here. */
@@ -77,7 +68,6 @@ static struct kin__task *pick_global(struct kin__worker *worker, size_t max)
         struct kin__task *task = next;
         next = task->next;
         kin__fifo_push(&worker->ready, task);
-        queued_add(worker, 1);
     }
     return first;
 }
@@ -93,10 +83,10 @@ static struct kin__task *pick_turned(struct kin__worker *worker)
             task = pick_global(worker, 1);
             break;
         case 1:
-            task = take_fifo(worker, &worker->yielded);
+            task = kin__fifo_pop(&worker->yielded);
             break;
         case 2:
-            task = take_fifo(worker, &worker->ready);
+            task = kin__fifo_pop(&worker->ready);
             break;
         default:
             kin__deque_take_oldest(&worker->deque, &task, 1);
@@ -115,9 +105,9 @@ static bool publish(struct kin__worker *worker)
     if (kin__deque_publish(&worker->deque))
         return true;
     for (uint32_t i = 0; i < SHARE_BATCH; i++) {
-        struct kin__task *task = take_fifo(worker, &worker->ready);
+        struct kin__task *task = kin__fifo_pop(&worker->ready);
         if (!task)
-            task = take_fifo(worker, &worker->yielded);
+            task = kin__fifo_pop(&worker->yielded);
         if (!task)
             break;
         KIN__CHECK(kin__deque_push(&worker->deque, task), "SCHED:7.1.1"); /* it was empty */
@@ -129,17 +119,12 @@ static bool publish(struct kin__worker *worker)
     return has_published;
 }
 
-/* Somebody wants work: offers what this worker does not run itself. True: wake a sleeper. */
-static bool share(struct kin__worker *worker)
+/* Somebody wants work: offers what this worker does not run itself. */
+void kin__worker_share(struct kin__worker *worker)
 {
     (void)kin__and_relaxed(&worker->attention, ~KIN__HUNGRY); /* relaxed: a thief sets it again */
-    return publish(worker) && kin__idle_wants(worker->sched);
-}
-
-static inline bool is_wanted(struct kin__worker *worker)
-{
-    /* relaxed: asked again at the next pick */
-    return (kin__load_relaxed(&worker->attention) & KIN__HUNGRY) || kin__idle_wants(worker->sched);
+    if (publish(worker) && kin__idle_wants(worker->sched))
+        worker->wakes = worker->has_chores = true;
 }
 
 /* ---- picking ---- */
@@ -151,7 +136,10 @@ static __attribute__((noinline)) void look_around(struct kin__worker *worker)
     /* relaxed: a timer armed meanwhile is seen the next time */
     bool has_timers = kin__load_relaxed(&worker->next_deadline) != KIN_NEVER;
     uint32_t stuck = kin__load_relaxed(&sched->stuck); /* relaxed: a hint */
-    worker->countdown = sched->policy->interval(worker, has_timers || stuck);
+    /* alone: the owner's own; the monitor only reads */
+    kin__store_relaxed(&worker->slices, kin__load_relaxed(&worker->slices) + worker->interval);
+    worker->interval = sched->policy->interval(worker, has_timers || stuck);
+    kin__store_relaxed(&worker->countdown, worker->interval); /* alone: as above */
     if (!has_timers && !stuck)
         return;
     worker->now = kin__clock_now();
@@ -165,14 +153,10 @@ static __attribute__((noinline)) void look_around(struct kin__worker *worker)
 }
 
 /* The worker was replaced while it was stuck: everything it holds goes to the others [WK:6.2]. */
-static __attribute__((noinline)) struct kin__task *drain_all(struct kin__worker *worker)
+static __attribute__((noinline)) void drain_all(struct kin__worker *worker)
 {
-    kin__bias_take(&worker->bias);
-    size_t moved = kin__worker_drain(worker);
-    kin__bias_give(&worker->bias);
-    if (moved)
-        kin__idle_wake_one(worker->sched);
-    return NULL;
+    if (kin__worker_drain(worker))
+        worker->wakes = worker->has_chores = true;
 }
 
 static inline struct kin__task *picked(struct kin__task *task)
@@ -184,57 +168,97 @@ static inline struct kin__task *picked(struct kin__task *task)
     return task;
 }
 
+/* One pick less until the order is turned round. True: now. */
+static inline bool count_down(struct kin__worker *worker)
+{
+    uint32_t left = kin__load_relaxed(&worker->countdown) - 1; /* alone: the owner's own */
+    kin__store_relaxed(&worker->countdown, left);              /* relaxed: the monitor only reads */
+    return KIN__UNLIKELY(left == 0);
+}
+
+/* The next task, local or global, NULL for none; the bias is held afterwards, and given by whoever
+ * lands, so that nothing that is queued here can be rescued before its stack is left. */
+static inline struct kin__task *next_held(struct kin__worker *worker)
+{
+    bool is_turned = count_down(worker);
+    if (is_turned)
+        look_around(worker);
+    kin__bias_take(&worker->bias);
+    uint32_t attention = kin__load_relaxed(&worker->attention); /* relaxed: again at the next pick */
+    if (KIN__UNLIKELY(attention & KIN__DRAIN)) {
+        drain_all(worker);
+        return NULL;
+    }
+    struct kin__task *task = is_turned ? pick_turned(worker) : pick(worker);
+    if (KIN__UNLIKELY(!task) && !(task = pick_global(worker, INJECT_BATCH)))
+        return NULL;
+    KIN__CHANGE(worker->backlog, -1);
+    if (KIN__UNLIKELY(attention || kin__idle_wants(worker->sched)))
+        kin__worker_share(worker);
+    return picked(task);
+}
+
+/* What a flow left to be done after the switch, beside its park. */
+static __attribute__((noinline)) void do_chores(struct kin__worker *worker)
+{
+    struct kin__stack *stack = worker->left_stack;
+    worker->has_chores = false;
+    if (stack) {
+        worker->left_stack = NULL;
+        kin__context_drop(&stack->runner);
+        kin__stack_give(&worker->stacks, &worker->sched->stacks, stack);
+    }
+    if (worker->wakes) {
+        worker->wakes = false;
+        kin__idle_wake_one(worker->sched);
+    }
+}
+
+/* Gives the bias, and does what was put off while it was held. */
+static inline void give_bias(struct kin__worker *worker)
+{
+    kin__bias_give(&worker->bias);
+    if (KIN__UNLIKELY(worker->has_chores))
+        do_chores(worker);
+}
+
 struct kin__task *kin__worker_next(struct kin__worker *worker)
 {
-    bool is_turned = false;
-    /* relaxed: looked at again at the next pick */
-    if (KIN__UNLIKELY(kin__load_relaxed(&worker->attention) & KIN__DRAIN))
-        return drain_all(worker);
-    if (KIN__UNLIKELY(--worker->countdown == 0)) {
-        look_around(worker);
-        is_turned = true;
-    }
-    bool wakes = false;
-    kin__bias_take(&worker->bias);
-    struct kin__task *task = KIN__UNLIKELY(is_turned) ? pick_turned(worker) : pick(worker);
-    if (KIN__UNLIKELY(!task))
-        task = pick_global(worker, INJECT_BATCH);
-    if (KIN__LIKELY(task != NULL)) {
-        BUMP(worker->slices);
-        if (KIN__UNLIKELY(is_wanted(worker)))
-            wakes = share(worker);
-    }
-    kin__bias_give(&worker->bias);
-    if (KIN__UNLIKELY(wakes))
-        kin__idle_wake_one(worker->sched);
-    return task ? picked(task) : NULL;
+    struct kin__task *task = next_held(worker);
+    give_bias(worker);
+    return task;
 }
 
 struct kin__task *kin__worker_take_child(struct kin__worker *worker, const struct kin__scope *scope)
 {
-    bool wakes = false;
+    bool has_turn = false;
     kin__bias_take(&worker->bias);
     struct kin__task *task = kin__deque_peek(&worker->deque);
     /* relaxed: constant while the task is queued */
     if (task && kin__load_relaxed(&task->scope) == scope && !task->stack &&
         task->stack_class <= worker->stack->class_) {
         (void)kin__deque_pop(&worker->deque);
-        BUMP(worker->slices);
-        if (KIN__UNLIKELY(is_wanted(worker)))
-            wakes = share(worker);
+        KIN__CHANGE(worker->backlog, -1);
+        if (count_down(worker)) /* an owner that runs its children still sees to the timers */
+            has_turn = true;
+        /* relaxed: asked again at the next pick */
+        if (KIN__UNLIKELY(kin__load_relaxed(&worker->attention) ||
+                          kin__idle_wants(worker->sched)))
+            kin__worker_share(worker);
+        task = picked(task);
     } else {
         task = NULL;
     }
-    kin__bias_give(&worker->bias);
-    if (KIN__UNLIKELY(wakes))
-        kin__idle_wake_one(worker->sched);
-    return task ? picked(task) : NULL;
+    give_bias(worker);
+    if (KIN__UNLIKELY(has_turn))
+        look_around(worker);
+    return task;
 }
 
 /* ---- pushing ---- */
 
 /* The ring is full: its oldest part goes to the global queue. */
-static __attribute__((noinline)) void spill(struct kin__worker *worker)
+static void spill(struct kin__worker *worker)
 {
     struct kin__task *old[SPILL];
     uint32_t count = kin__deque_take_oldest(&worker->deque, old, SPILL);
@@ -244,31 +268,20 @@ static __attribute__((noinline)) void spill(struct kin__worker *worker)
         kin__inject_push(&worker->sched->inject, old[0], old[count - 1], count);
 }
 
-void kin__worker_push_new(struct kin__worker *worker, struct kin__task *task)
+void kin__worker_push_spilling(struct kin__worker *worker, struct kin__task *task)
 {
-    kin__bias_take(&worker->bias);
-    while (KIN__UNLIKELY(!kin__deque_push(&worker->deque, task))) /* ends: a spill makes room */
+    do { /* ends: a spill makes room */
         spill(worker);
-    BUMP(worker->pushed);
-    BUMP(worker->spawned);
-    /* relaxed: asked again at the next pick */
-    if (KIN__UNLIKELY(kin__load_relaxed(&worker->attention) & KIN__HUNGRY))
-        (void)share(worker);
-    kin__bias_give(&worker->bias);
+    } while (!kin__deque_push(&worker->deque, task));
 }
 
 void kin__worker_push_ready(struct kin__worker *worker, struct kin__task *task)
 {
     kin__bias_take(&worker->bias);
-    if (!worker->slot)
-        worker->slot = task;
-    else
-        kin__fifo_push(&worker->ready, task);
-    queued_add(worker, 1);
-    BUMP(worker->pushed);
+    push_ready(worker, task);
     /* relaxed: asked again at the next pick */
     if (KIN__UNLIKELY(kin__load_relaxed(&worker->attention) & KIN__HUNGRY))
-        (void)share(worker);
+        kin__worker_share(worker);
     kin__bias_give(&worker->bias);
 }
 
@@ -277,8 +290,9 @@ size_t kin__worker_drain(struct kin__worker *worker)
     struct kin__task *first = NULL, *last = NULL, *task;
     size_t count = 0;
     for (;;) { /* ends: takes one of finitely many each time */
-        if ((task = worker->slot))
-            worker->slot = NULL;
+        /* alone: the owner's own, or the monitor's with the bias */
+        if ((task = kin__load_relaxed(&worker->slot)))
+            kin__store_relaxed(&worker->slot, NULL); /* relaxed: others only peek */
         else if (!(task = kin__fifo_pop(&worker->ready)) &&
                  !(task = kin__fifo_pop(&worker->yielded)) &&
                  !kin__deque_take_oldest(&worker->deque, &task, 1))
@@ -292,68 +306,58 @@ size_t kin__worker_drain(struct kin__worker *worker)
     }
     if (count)
         kin__inject_push(&worker->sched->inject, first, last, count);
-    kin__store_relaxed(&worker->queued, 0u); /* alone: the owner's, or the monitor's with the bias */
     return count;
 }
 
 uint64_t kin__worker_load(struct kin__worker *worker)
 {
-    return kin__deque_len(&worker->deque) + kin__load_relaxed(&worker->queued); /* relaxed: a hint */
+    uint64_t load = kin__deque_len(&worker->deque);
+    load += kin__load_relaxed(&worker->slot) != NULL;         /* relaxed: a hint */
+    load += kin__load_relaxed(&worker->ready.head) != NULL;   /* relaxed: a hint */
+    load += kin__load_relaxed(&worker->yielded.head) != NULL; /* relaxed: a hint */
+    return load;
 }
 
 /* ---- landing and leaving ---- */
 
-static __attribute__((noinline)) void queue_yielded(struct kin__worker *worker,
-                                                    struct kin__task *task)
-{
-    kin__bias_take(&worker->bias);
-    kin__fifo_push(&worker->yielded, task);
-    queued_add(worker, 1);
-    BUMP(worker->pushed);
-    kin__bias_give(&worker->bias);
-}
-
-/* Finishes what the flow that switched here left undone. */
+/* Finishes what the flow that switched here left undone, and gives the bias it held. */
 static inline void land(struct kin__worker *worker)
 {
     struct kin__task *task = worker->leaving;
     if (task) {
         worker->leaving = NULL;
-        if (worker->leaving_yields) {
-            worker->leaving_yields = false;
-            queue_yielded(worker, task);
-        } else if (kin__word_commit(task)) {
-            kin__worker_push_ready(worker, task);
-        }
+        if (KIN__UNLIKELY(kin__word_commit(task)))
+            push_ready(worker, task);
     }
-    struct kin__stack *stack = worker->left_stack;
-    if (stack) {
-        worker->left_stack = NULL;
-        kin__context_drop(&stack->runner);
-        kin__stack_give(&worker->stacks, &worker->sched->stacks, stack);
-    }
+    give_bias(worker);
 }
 
-/* What remains of a task when its body is over. */
-static void finish(struct kin__task *task, int rc)
+/* The task is over: its nursery hears of it, its frame goes back. */
+static inline void retire(struct kin__worker *worker, struct kin__task *task)
 {
-    if (!task->is_failed)
+    worker->sched->owner->child_done(task);
+    kin__word_fini(task);
+    KIN__CHANGE(worker->live, -1);
+    kin__store_relaxed(&task->scope, NULL); /* relaxed: for dumps; whoever needs it has the name */
+    kin__frame_free(&worker->frames, &task->frame);
+}
+
+/* What remains of a task when its body has returned. */
+static inline void finish(struct kin__task *task, int rc)
+{
+    struct kin__worker *worker = kin__worker_self();
+    if (KIN__LIKELY(!task->flags))
+        task->status = rc;
+    else if (!(task->flags & KIN__TASK_FAILED))
         task->status = rc;
     /* relaxed: the task's own field */
-    KIN__CHECK(kin__load_relaxed(&task->inner) == NULL, "NSM-1");
+    KIN__CHECK(kin__load_relaxed(&task->inner) == NULL, "NSM-1: a nursery was left open");
     KIN__CHECK(kin__stack_is_sound(task->stack), "SCHED:5.3.3");
     kin__word_move(task, KIN__RUNNING, rc == KIN_CANCELLED ? KIN__CANCELLED : KIN__DONE,
                    KIN__BY_TASK);
-    task->sched->owner->child_done(task);
-    kin__word_fini(task);
-    struct kin__worker *worker = kin__worker_self();
-    if (task->spare) {
+    if (KIN__UNLIKELY(task->flags & KIN__TASK_SPARE))
         kin__stack_give(&worker->stacks, &worker->sched->stacks, task->spare);
-        task->spare = NULL;
-    }
-    BUMP(worker->ended);
-    kin__store_relaxed(&task->scope, NULL); /* relaxed: for dumps; whoever needs it has the name */
-    kin__frame_free(&worker->frames, &task->frame);
+    retire(worker, task);
 }
 
 /* Calls the body on the stack that the worker is on. The worker may be another one afterwards. */
@@ -361,11 +365,13 @@ static __attribute__((noinline)) void run(struct kin__worker *worker, struct kin
                                           const struct kin__context *lender)
 {
     int rc = KIN_CANCELLED; /* cancelled before its first run: the body never runs [NSM:4.2] */
+    void *arg = task->arg;
     task->stack = worker->stack;
+    task->low = worker->stack->low;
     worker->current = task;
     if (KIN__LIKELY(!(kin__word_requests(task) & (KIN__CANCEL | KIN__KILL)))) {
         kin__context_enter(&task->ctx, lender);
-        rc = kin__call_raw(&task->escape, task->fn, task->arg);
+        rc = kin__call_raw(&task->escape, task->fn, arg);
         kin__context_leave(&task->ctx, lender);
     }
     finish(task, rc);
@@ -382,10 +388,13 @@ static void runner(void *pass)
     for (;;) { /* ends: with a jump, when the next task does not need this stack */
         run(worker, task, &stack->runner);
         worker = kin__worker_self();
-        task = kin__worker_next(worker);
-        if (task && !task->stack && task->stack_class <= stack->class_)
+        task = next_held(worker);
+        if (KIN__LIKELY(task && !task->stack && task->stack_class <= stack->class_)) {
+            give_bias(worker);
             continue;
+        }
         worker->left_stack = stack;
+        worker->has_chores = true;
         if (!task || !task->stack)
             break;
         worker->current = task;
@@ -439,21 +448,69 @@ void kin__worker_park(struct kin__task *task)
     if (kin__word_is_ready(task))
         return; /* the winner was faster than the switch */
     struct kin__worker *worker = kin__worker_self();
-    struct kin__task *next = kin__worker_next(worker);
+    struct kin__task *next = next_held(worker);
     worker->leaving = task;
     go(worker, &task->ctx, next);
+}
+
+/* The common yield: nothing else is runnable here but tasks that yielded, nobody wants anything.
+ * The first of them, with the bias held and the task queued behind them; NULL: the long way. A yield
+ * adds one to the backlog and takes one, so it leaves it alone. */
+static inline struct kin__task *next_yielded(struct kin__worker *worker, struct kin__task *task)
+{
+    struct kin__task *next = kin__load_relaxed(&worker->yielded.head); /* alone: the owner's own */
+    struct kin__deque *deque = &worker->deque;
+    uint64_t range = kin__load_relaxed(&deque->range); /* relaxed: only the owner adds to it */
+    /* alone: the owner's own, all of them but attention and idle: relaxed: again at the next pick */
+    bool is_common = next && kin__load_relaxed(&worker->countdown) > 1 &&
+                     !kin__load_relaxed(&worker->slot) &&       /* alone: as above */
+                     !kin__load_relaxed(&worker->ready.head) && /* alone: as above */
+                     kin__range_top(range) == kin__load_relaxed(&deque->bottom) && /* alone: so */
+                     !kin__load_relaxed(&worker->attention) &&  /* relaxed: as above */
+                     !kin__idle_wants(worker->sched);
+    if (KIN__UNLIKELY(!is_common))
+        return NULL;
+    (void)count_down(worker);
+    kin__bias_take(&worker->bias);
+    if (KIN__UNLIKELY(kin__load_relaxed(&worker->yielded.head) != next)) { /* alone: it was rescued */
+        kin__bias_give(&worker->bias);
+        return NULL;
+    }
+    struct kin__task *after = next->next;
+    worker->yielded.tail->next = task;
+    worker->yielded.tail = task;
+    task->next = NULL;
+    if (KIN__UNLIKELY(!after))
+        after = task;
+    kin__store_relaxed(&worker->yielded.head, after); /* relaxed: others only peek */
+    /* The one after next is in the cache by now; its stack, and the one behind it, soon will be. */
+    __builtin_prefetch(after->ctx.sp);
+    __builtin_prefetch((char *)after->ctx.sp + 64);
+    __builtin_prefetch(after->next);
+    return picked(next);
 }
 
 void kin__worker_yield(struct kin__task *task)
 {
     struct kin__worker *worker = kin__worker_self();
-    struct kin__task *next = kin__worker_next(worker);
+    struct kin__task *next = next_yielded(worker, task);
+    if (KIN__LIKELY(next && next->stack)) {
+        kin__word_move(task, KIN__RUNNING, KIN__RUNNABLE, KIN__BY_TASK);
+        worker->current = next;
+        worker->stack = next->stack;
+        land(kin__context_switch(&task->ctx, &next->ctx, worker));
+        return;
+    }
+    KIN__ASSERT(!next, "SCHED:4.2.1"); /* whoever yielded has begun */
+    next = next_held(worker);
     /* relaxed: asked again at the next pick */
-    if (!next && !(kin__load_relaxed(&worker->attention) & KIN__DRAIN))
-        return; /* nobody else */
+    if (!next && !(kin__load_relaxed(&worker->attention) & KIN__DRAIN)) {
+        give_bias(worker); /* nobody else */
+        return;
+    }
     kin__word_move(task, KIN__RUNNING, KIN__RUNNABLE, KIN__BY_TASK);
-    worker->leaving = task;
-    worker->leaving_yields = true;
+    kin__fifo_push(&worker->yielded, task); /* not seen by anybody while the bias is held */
+    KIN__CHANGE(worker->backlog, 1);
     go(worker, &task->ctx, next);
 }
 
@@ -461,7 +518,7 @@ void kin__worker_run_here(struct kin__task *host, struct kin__task *child)
 {
     struct kin__worker *worker = kin__worker_self();
     KIN__ASSERT(worker->current == host && !child->stack, "F1");
-    child->is_borrowing = true;
+    child->flags |= KIN__TASK_BORROWS;
     run(worker, child, &host->ctx);
     kin__worker_self()->current = host;
 }
@@ -481,15 +538,12 @@ _Noreturn void kin__worker_escape(struct kin__task *task)
 /* No memory for a stack: the task ends without having run. */
 static void fail_unrun(struct kin__worker *worker, struct kin__task *task)
 {
+    give_bias(worker);
     worker->current = task;
-    task->is_failed = true;
+    task->flags |= KIN__TASK_FAILED;
     task->status = -ENOMEM;
     kin__word_move(task, KIN__RUNNING, KIN__DONE, KIN__BY_TASK);
-    task->sched->owner->child_done(task);
-    kin__word_fini(task);
-    BUMP(worker->ended);
-    kin__store_relaxed(&task->scope, NULL); /* relaxed: as in finish */
-    kin__frame_free(&worker->frames, &task->frame);
+    retire(worker, task);
     worker->current = NULL;
 }
 
@@ -509,6 +563,7 @@ void kin__worker_main(struct kin__worker *worker)
             if (!(task = kin__idle_wait(worker)))
                 continue;
         }
+        kin__bias_take(&worker->bias);
         if (task->stack)
             go(worker, &worker->native, task);
         else if (!begin(worker, &worker->native, task))

@@ -49,9 +49,10 @@ enum kin__worker_state {
 #define KIN__HUNGRY 1u /* a thief wants something published */
 #define KIN__DRAIN 2u  /* it was replaced: hand everything over and retire */
 
-/* A FIFO of tasks linked by next. */
+/* A FIFO of tasks linked by next. Owner, or monitor with the bias; others peek at the head. */
 struct kin__fifo {
-    struct kin__task *head, *tail;
+    _Atomic(struct kin__task *) head;
+    struct kin__task *tail;
 };
 
 struct kin__worker {
@@ -59,55 +60,64 @@ struct kin__worker {
     struct kin__sched *sched;
     struct kin__task *current;     /* what runs now; NULL between tasks */
     struct kin__stack *stack;      /* the stack it runs on; NULL: the thread's own */
-    struct kin__task *leaving;     /* the task whose stack was just left; its park is committed or
-                                      its yield queued by whoever lands */
+    struct kin__task *leaving;     /* the task whose stack was just left; whoever lands commits it */
+    kin__a32 countdown;            /* picks until the order is turned round; the monitor reads it */
+    uint16_t streak;               /* picks from the slot in a row */
+    bool flips;                    /* whose turn it is: deque or ready */
+    bool has_chores;               /* left_stack or wakes */
+    bool wakes;                    /* something was shared: wake a sleeper */
+    bool is_caller;                /* the thread that called kin_run: not ours to end */
+    uint16_t index;
     struct kin__stack *left_stack; /* a stack whose loop ended; given back by whoever lands */
     struct kin__task *fresh;       /* handed to a new loop */
-    bool leaving_yields;
-    bool flips;                    /* whose turn it is: deque or ready */
-    uint16_t streak;               /* picks from the slot in a row */
-    uint32_t countdown;            /* picks until the order is turned round */
-    struct kin__frame_cache frames; /* of tasks */
-    struct kin__frame_cache scopes; /* of nurseries */
-    struct kin__stack_cache stacks;
-    struct kin__context native;    /* the thread's own flow */
-    struct kin__rng rng;
-    int64_t now;                   /* the clock as last read */
-    uint32_t victim_next;          /* for round-robin */
-    uint16_t index;
-    bool is_caller;                /* the thread that called kin_run: not ours to end */
 
     /* owner, or the monitor while it holds the bias */
     _Alignas(KIN__LINE) struct kin__bias bias;
-    struct kin__task *slot;
+    _Atomic(struct kin__task *) slot; /* others peek */
     struct kin__fifo ready, yielded;
-    kin__a64 pushed;  /* tasks that became runnable here; owner writes, others read */
-    kin__a64 slices;  /* tasks picked: the sign of progress; owner writes, others read */
-    kin__a32 queued;  /* tasks in slot, ready and yielded; owner writes, others read */
+    kin__ai64 backlog; /* made runnable here minus picked here; others read it */
+
+    /* owner only, again */
+    struct kin__frame_cache frames; /* of tasks */
+    struct kin__frame_cache scopes; /* of nurseries */
+    struct kin__context native;     /* the thread's own flow */
+    uint32_t interval;              /* what countdown was set to last */
+    uint32_t victim_next;           /* for round-robin */
+    int64_t now;                    /* the clock as last read */
+    struct kin__rng rng;
+    struct kin__stack_cache stacks;
+
     struct kin__deque deque;
 
     /* owner writes, others read */
-    _Alignas(KIN__LINE) kin__a64 steals;
+    _Alignas(KIN__LINE) kin__a64 slices; /* tasks picked, up to the last look around */
+    kin__a64 steals;
     kin__a64 stolen;
-    kin__a64 spawned;
-    kin__a64 ended;
+    kin__ai64 live;          /* spawned here minus ended here */
     kin__ai64 next_deadline; /* of its timers; KIN_NEVER: none. Under the wheel's lock */
     void *timers;            /* the wheel; wait/timer.c */
 
     /* others write */
     _Alignas(KIN__LINE) kin__a32 attention; /* KIN__HUNGRY, KIN__DRAIN */
-    kin__a32 wake;                       /* futex: 1 while a wake is due */
-    kin__a32 state;                      /* enum kin__worker_state */
-    bool is_listed;                      /* among the sleepers; under the pool's lock */
-    struct kin__worker *sleeper_next;    /* under the pool's lock */
-    struct kin__thread thread;           /* under the pool's lock */
+    kin__a32 wake;                          /* futex: 1 while a wake is due */
+    kin__a32 state;                         /* enum kin__worker_state */
+    bool is_listed;                         /* among the sleepers; under the pool's lock */
+    struct kin__worker *sleeper_next;       /* under the pool's lock */
+    struct kin__thread thread;              /* under the pool's lock */
 
     /* the monitor's */
-    uint64_t seen_slices;
+    uint64_t seen_progress;
     int64_t seen_since;
     int64_t seen_cpu;
-    bool is_replaced;
+    kin__a32 is_replaced;
 };
+
+/* A number that changes whenever the worker picks a task; from any thread. */
+static inline uint64_t kin__worker_progress(const struct kin__worker *worker)
+{
+    /* relaxed: two counters of the owner, each a moment old */
+    return kin__load_relaxed(&worker->slices) * 64 + kin__load_relaxed(&worker->countdown);
+}
 
 /* The calling thread's worker; NULL elsewhere. Ask again after everything that may switch. */
 static inline struct kin__worker *kin__worker_self(void)
@@ -125,20 +135,21 @@ static inline struct kin__task *kin__task_self(void)
 static inline void kin__fifo_push(struct kin__fifo *fifo, struct kin__task *task)
 {
     task->next = NULL;
-    if (fifo->tail)
+    if (kin__load_relaxed(&fifo->head)) /* alone: the owner's own */
         fifo->tail->next = task;
     else
-        fifo->head = task;
+        kin__store_relaxed(&fifo->head, task); /* relaxed: others only peek whether it is NULL */
     fifo->tail = task;
 }
 
 static inline struct kin__task *kin__fifo_pop(struct kin__fifo *fifo)
 {
-    struct kin__task *task = fifo->head;
+    struct kin__task *task = kin__load_relaxed(&fifo->head); /* alone: the owner's own */
     if (task) {
-        fifo->head = task->next;
-        if (!fifo->head)
-            fifo->tail = NULL;
+        struct kin__task *next = task->next;
+        kin__store_relaxed(&fifo->head, next); /* relaxed: as in push */
+        __builtin_prefetch(next);
+        __builtin_prefetch((char *)next + 64);
     }
     return task;
 }
@@ -149,8 +160,28 @@ static inline struct kin__task *kin__fifo_pop(struct kin__fifo *fifo)
 void kin__worker_park(struct kin__task *task);
 /* Puts the running task behind everything runnable; returns when its turn comes. */
 void kin__worker_yield(struct kin__task *task);
+/* The slow halves of kin__worker_push_new: makes room in a full ring and pushes; offers work to a
+ * thief that asked. With the bias held. */
+void kin__worker_push_spilling(struct kin__worker *worker, struct kin__task *task);
+void kin__worker_share(struct kin__worker *worker);
+
+/* A counter that its owner alone changes. */
+#define KIN__CHANGE(counter, by) /* alone: others only read it */                                  \
+    kin__store_relaxed(&(counter), kin__load_relaxed(&(counter)) + (by))
+
 /* A new task of the running worker: the newest in its deque. */
-void kin__worker_push_new(struct kin__worker *worker, struct kin__task *task);
+static inline void kin__worker_push_new(struct kin__worker *worker, struct kin__task *task)
+{
+    kin__bias_take(&worker->bias);
+    if (KIN__UNLIKELY(!kin__deque_push(&worker->deque, task)))
+        kin__worker_push_spilling(worker, task);
+    KIN__CHANGE(worker->backlog, 1);
+    KIN__CHANGE(worker->live, 1);
+    /* relaxed: asked again at the next pick */
+    if (KIN__UNLIKELY(kin__load_relaxed(&worker->attention) & KIN__HUNGRY))
+        kin__worker_share(worker);
+    kin__bias_give(&worker->bias);
+}
 /* A task that was woken by the running worker. */
 void kin__worker_push_ready(struct kin__worker *worker, struct kin__task *task);
 /* The newest task of the deque if it is a child of scope that has not begun; NULL otherwise. */

@@ -26,17 +26,11 @@ void kin__report(struct kin__sched *sched, int status, uint64_t task, const char
     kin__plat_write(2, memory, line.len);
 }
 
-static const char *name_of(const struct kin__task *task)
-{
-    return task->name ? task->name : "no name";
-}
-
 /* Ends the running task: nurseries first, innermost first, while its frames still stand. */
 _Noreturn static void end(struct kin__task *task, int status, bool is_panicked)
 {
     task->status = status;
-    task->is_failed = true;
-    task->is_panicked = is_panicked;
+    task->flags |= KIN__TASK_FAILED | (is_panicked ? KIN__TASK_PANICKED : 0);
     task->sched->owner->unwind(task);
     task->status = status;
     kin__worker_escape(task);
@@ -60,7 +54,7 @@ void kin_panic(const char *fmt, ...)
     kin__text_init(&text, memory, sizeof(memory));
     if (task)
         kin__text_printf(&text, "task %llu (%s), spawned at %p: ",
-                         (unsigned long long)kin__task_id(task), name_of(task),
+                         (unsigned long long)kin__task_id(task), kin__task_name(task),
                          (void *)(uintptr_t)task->site);
     else
         kin__text_str(&text, "kin: panic outside a task: ");
@@ -85,7 +79,7 @@ _Noreturn void kin__misuse(struct kin__task *task, const char *call, const char 
     kin__text_printf(&text, "kin: %s: %s [%s]", call, rule, clause);
     if (task)
         kin__text_printf(&text, ", task %llu (%s), spawned at %p",
-                         (unsigned long long)kin__task_id(task), name_of(task),
+                         (unsigned long long)kin__task_id(task), kin__task_name(task),
                          (void *)(uintptr_t)task->site);
     kin__text_end_line(&text);
     kin__plat_write(2, memory, text.len);

@@ -39,37 +39,37 @@ void kin__scope_move_locked(struct kin__scope *scope, enum kin_nursery_state to)
     kin__store_relaxed(&scope->word, (word & ~KIN__STATE_MASK) | to); /* relaxed: released by unlock */
 }
 
-void kin__scope_drop_and_unlock(struct kin__scope *scope)
+/* The last one: the state becomes terminal. */
+static __attribute__((noinline)) void end_and_unlock(struct kin__scope *scope)
 {
-    uint64_t word = kin__load_relaxed(&scope->word) - KIN__LIVE_ONE; /* relaxed: under the lock */
     struct kin__sched *sched = scope->sched;
     struct kin__task *owner = kin__load_relaxed(&scope->owner); /* relaxed: open since long */
     uint64_t ticket = scope->ticket;
-    bool is_last = kin__scope_live(word) == 0;
-    bool wakes = is_last && scope->is_waiting;
-    kin__store_relaxed(&scope->word, word); /* relaxed: released by unlock */
-    if (is_last)
-        kin__scope_move_locked(scope, kin__scope_state(word) == KIN_NURSERY_CANCELLING
-                                          ? KIN_NURSERY_CANCELLED
-                                          : KIN_NURSERY_CLOSED);
+    bool wakes = scope->is_waiting;
+    uint64_t word = kin__load_relaxed(&scope->word); /* relaxed: under the lock */
+    kin__scope_move_locked(scope, kin__scope_state(word) == KIN_NURSERY_CANCELLING
+                                      ? KIN_NURSERY_CANCELLED
+                                      : KIN_NURSERY_CLOSED);
     kin__lock_give(&scope->lock, KIN__RANK_NURSERY); /* the last touch of the scope */
     if (wakes)
         (void)kin__wake_task(owner, ticket, 0, 0);
-    else if (is_last && !owner)
+    else if (!owner)
         kin__sched_stop(sched);
 }
 
-struct kin__scope *kin__scope_lock(struct kin__handle *handle)
+static inline void drop_and_unlock(struct kin__scope *scope)
 {
-    struct kin__scope *scope = handle->scope;
-    if (!scope)
-        return NULL;
-    kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
-    /* relaxed: changes only when the scope is released, which takes the lock */
-    if (kin__load_relaxed(&scope->frame.name) == handle->name)
-        return scope;
-    kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
-    return NULL;
+    uint64_t word = kin__load_relaxed(&scope->word) - KIN__LIVE_ONE; /* relaxed: under the lock */
+    kin__store_relaxed(&scope->word, word);                          /* relaxed: released by unlock */
+    if (KIN__UNLIKELY(kin__scope_live(word) == 0))
+        end_and_unlock(scope);
+    else
+        kin__lock_give(&scope->lock, KIN__RANK_NURSERY); /* maybe the last touch of the scope */
+}
+
+void kin__scope_drop_and_unlock(struct kin__scope *scope)
+{
+    drop_and_unlock(scope);
 }
 
 /* ---- opening ---- */
@@ -142,8 +142,10 @@ int kin_nursery_open(struct kin_nursery *n, const struct kin_nursery_options *op
     int rc = task ? 0 : KIN_NOTASK;
     if (options && (options->size != sizeof(*options) || (unsigned)options->on_error > KIN_COLLECT))
         rc = -EINVAL;
-    if (rc == 0)
+    if (rc == 0) {
+        kin__entry_check(task);
         rc = kin__scope_open(handle, task->sched, task, options);
+    }
     if (KIN__UNLIKELY(rc < 0)) {
         init_handle(handle, NULL, 0);
         handle->open_status = rc;
@@ -159,37 +161,41 @@ int kin_nursery_open(struct kin_nursery *n, const struct kin_nursery_options *op
 
 /* ---- spawning ---- */
 
-/* Whether the nursery takes one more child from this spawner: 0, KIN_NOSCOPE or KIN_FULL. A
- * cancellation that is on its way down from outside begins here. */
-static int admit_locked(struct kin__scope *scope, const struct kin__task *spawner,
-                        struct kin__scope **list)
+/* The long way of admit_locked. */
+static __attribute__((noinline)) int admit_slow_locked(struct kin__scope *scope,
+                                                       const struct kin__task *spawner,
+                                                       struct kin__scope **list)
 {
-    uint64_t word;
-    kin__fence_after_rmw(); /* fence: the owner's inner before its word; mirror: a canceller's RMW */
     int reason = kin__cancel_inherited(scope);
-    if (KIN__UNLIKELY(reason))
+    if (reason)
         (void)kin__cancel_begin_locked(scope, reason, list);
-    word = kin__load_relaxed(&scope->word); /* relaxed: under the lock */
+    uint64_t word = kin__load_relaxed(&scope->word); /* relaxed: under the lock */
     enum kin_nursery_state state = kin__scope_state(word);
     bool is_member = spawner && kin__load_relaxed(&spawner->scope) == scope; /* relaxed: constant */
-    if (KIN__UNLIKELY(state != KIN_NURSERY_OPEN &&
-                      !(state == KIN_NURSERY_CLOSING && is_member && !scope->is_sealed)))
+    if (state != KIN_NURSERY_OPEN &&
+        !(state == KIN_NURSERY_CLOSING && is_member && !scope->is_sealed))
         return KIN_NOSCOPE;
-    if (scope->tasks_max) {
-        uint64_t children = kin__scope_live(word) - (state == KIN_NURSERY_OPEN ? 1 : 0);
-        if (children >= scope->tasks_max)
-            return KIN_FULL;
-    }
-    return 0;
+    uint64_t children = kin__scope_live(word) - (state == KIN_NURSERY_OPEN ? 1 : 0);
+    return scope->tasks_max && children >= scope->tasks_max ? KIN_FULL : 0;
 }
 
-struct kin__task *kin__task_make(struct kin__sched *sched, kin_task_fn *fn, void *arg,
-                                 const void *site)
+/* Whether the nursery takes one more child from this spawner: 0, KIN_NOSCOPE or KIN_FULL. A
+ * cancellation that is on its way down from outside begins here. */
+static inline int admit_locked(struct kin__scope *scope, const struct kin__task *spawner,
+                               struct kin__scope **list)
 {
-    struct kin__frame *frame = kin__frame_take_task();
-    if (KIN__UNLIKELY(!frame))
-        return NULL;
-    struct kin__task *task = kin__task_of_frame(frame);
+    kin__fence_after_rmw(); /* fence: the owner's inner before its word; mirror: a canceller's RMW */
+    struct kin__task *owner = kin__load_relaxed(&scope->owner); /* relaxed: constant while open */
+    uint64_t word = kin__load_relaxed(&scope->word);            /* relaxed: under the lock */
+    if (KIN__LIKELY(kin__scope_state(word) == KIN_NURSERY_OPEN && !scope->tasks_max && owner &&
+                    !kin__word_requests(owner)))
+        return 0;
+    return admit_slow_locked(scope, spawner, list);
+}
+
+static inline void init_task(struct kin__task *task, struct kin__sched *sched, kin_task_fn *fn,
+                             void *arg, const void *site)
+{
     kin__word_init(task);
     task->stack = NULL;
     task->fn = fn;
@@ -197,14 +203,23 @@ struct kin__task *kin__task_make(struct kin__sched *sched, kin_task_fn *fn, void
     task->sched = sched;
     task->site = site;
     kin__store_relaxed(&task->inner, NULL); /* alone: not shared yet */
+    task->status = 0;
     task->ops = 0;
-    task->is_failed = false;
-    task->is_panicked = false;
-    task->is_borrowing = false;
-    task->stack_class = (uint16_t)sched->stack_class;
-    task->name = NULL;
+    task->stack_class = (uint8_t)sched->stack_class;
+    task->flags = 0;
+#ifdef KIN_DEBUG
     kin__store_relaxed(&task->shadow, KIN__INIT); /* alone: not shared yet */
-    return task;
+#endif
+}
+
+struct kin__task *kin__task_make(struct kin__sched *sched, kin_task_fn *fn, void *arg,
+                                 const void *site)
+{
+    struct kin__frame *frame = kin__frame_take_task();
+    if (!frame)
+        return NULL;
+    init_task(kin__task_of_frame(frame), sched, fn, arg, site);
+    return kin__task_of_frame(frame);
 }
 
 void kin__task_unmake(struct kin__task *task)
@@ -213,16 +228,17 @@ void kin__task_unmake(struct kin__task *task)
     kin__frame_give_task(&task->frame);
 }
 
-/* Links the task into the scope that the handle names, or refuses. */
-static int link_child(struct kin__handle *handle, struct kin__task *task, const void *arg,
-                      size_t arg_size)
+/* Links a task into the scope that the handle names, or refuses. */
+static inline __attribute__((always_inline)) int link_child(struct kin__handle *handle, struct kin__task *task,
+                             const struct kin__task *spawner, const void *arg, size_t arg_size)
 {
     struct kin__scope *list = NULL;
     struct kin__scope *scope = kin__scope_lock(handle);
     if (KIN__UNLIKELY(!scope))
         return KIN_NOSCOPE;
-    int rc = admit_locked(scope, kin__task_self(), &list);
-    if (KIN__LIKELY(rc == 0) && arg_size) {
+    int rc = admit_locked(scope, spawner, &list);
+    task->sched = scope->sched; /* the spawner may be of another runtime, or of none */
+    if (KIN__UNLIKELY(arg_size) && rc == 0) {
         void *copy = kin__arena_alloc(&scope->arena, arg_size);
         if (copy)
             task->arg = memcpy(copy, arg, arg_size);
@@ -245,11 +261,9 @@ static int link_child(struct kin__handle *handle, struct kin__task *task, const 
     return rc;
 }
 
+/* The runtime a spawner outside of any worker spawns into. */
 static struct kin__sched *sched_of(struct kin__handle *handle)
 {
-    struct kin__worker *worker = kin__worker_self();
-    if (KIN__LIKELY(worker && handle->scope && handle->scope->sched == worker->sched))
-        return worker->sched;
     struct kin__scope *scope = kin__scope_lock(handle);
     if (!scope)
         return NULL;
@@ -258,39 +272,54 @@ static struct kin__sched *sched_of(struct kin__handle *handle)
     return sched;
 }
 
-static inline int spawn(struct kin_nursery *n, const struct kin_spawn_options *options,
+/* What options ask of a task that is made; -EINVAL when they are nonsense. */
+static int apply(struct kin__task *task, const struct kin_spawn_options *options)
+{
+    if (options->size != sizeof(*options))
+        return -EINVAL;
+    if (options->stack_max_bytes) {
+        unsigned class_ = kin__stack_class(options->stack_max_bytes);
+        if (class_ >= KIN__STACK_CLASSES)
+            return -EINVAL;
+        task->stack_class = (uint8_t)class_;
+    }
+    if (options->name) {
+        task->name = options->name;
+        task->flags |= KIN__TASK_NAMED;
+    }
+    return 0;
+}
+
+static inline __attribute__((always_inline)) int spawn(struct kin_nursery *n, const struct kin_spawn_options *options,
                         kin_task_fn *fn, const void *arg, size_t arg_size,
                         struct kin_task_ref *out, const void *site)
 {
-    kin__entry_probe();
     if (KIN__UNLIKELY(!n || !fn || (arg_size && !arg)))
         return -EINVAL;
     struct kin__handle *handle = handle_of(n);
-    struct kin__sched *sched = sched_of(handle);
+    struct kin__worker *worker = kin__worker_self();
+    struct kin__sched *sched = KIN__LIKELY(worker != NULL) ? worker->sched : sched_of(handle);
     if (KIN__UNLIKELY(!sched))
         return KIN_NOSCOPE;
-    struct kin__task *task = kin__task_make(sched, fn, (void *)(uintptr_t)arg, site);
-    if (KIN__UNLIKELY(!task))
+    if (KIN__LIKELY(worker && worker->current))
+        kin__entry_check(worker->current);
+    struct kin__frame *frame = KIN__LIKELY(worker != NULL) ? kin__frame_alloc(&worker->frames)
+                                                           : kin__frame_take_task();
+    if (KIN__UNLIKELY(!frame))
         return -ENOMEM;
-    if (options) {
-        unsigned class_ = options->stack_max_bytes ? kin__stack_class(options->stack_max_bytes)
-                                                   : sched->stack_class;
-        task->name = options->name;
-        task->stack_class = (uint16_t)class_;
-        if (options->size != sizeof(*options) || class_ >= KIN__STACK_CLASSES) {
-            kin__task_unmake(task);
-            return -EINVAL;
-        }
-    }
+    struct kin__task *task = kin__task_of_frame(frame);
+    init_task(task, sched, fn, (void *)(uintptr_t)arg, site);
     uint64_t id = kin__task_id(task);
-    int rc = link_child(handle, task, arg, arg_size);
+    int rc = options ? apply(task, options) : 0;
+    if (KIN__LIKELY(rc == 0))
+        rc = link_child(handle, task, worker ? worker->current : NULL, arg, arg_size);
     if (KIN__UNLIKELY(rc < 0)) {
         kin__task_unmake(task);
         return rc;
     }
     if (out)
         out->id = id;
-    kin__schedule_new(task);
+    kin__schedule_new(worker, task);
     return 0;
 }
 
@@ -315,7 +344,7 @@ int kin_spawn_with(struct kin_nursery *n, const struct kin_spawn_options *option
 static struct kin_outcome outcome_of(const struct kin__task *task)
 {
     struct kin_outcome how = {KIN_SEV_OK, 0, 0, kin__task_id(task)};
-    if (task->is_panicked)
+    if (task->flags & KIN__TASK_PANICKED)
         how.severity = KIN_SEV_PANIC;
     else if (task->status >= 0)
         how.value = task->status;
@@ -341,6 +370,21 @@ static void keep_locked(struct kin__scope *scope, const struct kin_outcome *how)
         scope->worst = *how;
 }
 
+/* What an end with a status means to the nursery. */
+static __attribute__((noinline)) void judge_locked(struct kin__scope *scope,
+                                                   const struct kin__task *task,
+                                                   struct kin__scope **list)
+{
+    struct kin_outcome how = outcome_of(task);
+    if (!kin__load_relaxed(&scope->owner)) { /* relaxed: constant while a child lives */
+        scope->worst = how; /* the first task of a runtime: its end is the result */
+    } else if (how.severity == KIN_SEV_ERROR || how.severity == KIN_SEV_PANIC) {
+        keep_locked(scope, &how);
+        if (scope->on_error == KIN_FAIL_FAST)
+            (void)kin__cancel_begin_locked(scope, how.status, list);
+    }
+}
+
 static void child_done(struct kin__task *task)
 {
     struct kin__scope *scope = kin__load_relaxed(&task->scope); /* relaxed: constant */
@@ -349,18 +393,9 @@ static void child_done(struct kin__task *task)
     struct kin__list *next = task->sibling.next, *prev = task->sibling.prev;
     next->prev = prev;
     prev->next = next;
-    task->sibling.next = NULL;
-    if (KIN__UNLIKELY(task->status != 0 || task->is_panicked)) {
-        struct kin_outcome how = outcome_of(task);
-        if (!kin__load_relaxed(&scope->owner)) /* relaxed: constant while a child lives */
-            scope->worst = how; /* the first task of a runtime: its end is the result */
-        else if (how.severity == KIN_SEV_ERROR || how.severity == KIN_SEV_PANIC) {
-            keep_locked(scope, &how);
-            if (scope->on_error == KIN_FAIL_FAST)
-                (void)kin__cancel_begin_locked(scope, how.status, &list);
-        }
-    }
-    kin__scope_drop_and_unlock(scope);
+    if (KIN__UNLIKELY(task->status != 0))
+        judge_locked(scope, task, &list);
+    drop_and_unlock(scope);
     if (KIN__UNLIKELY(list != NULL))
         kin__cancel_walk(list); /* holds a token of its own in every scope on the list */
 }
@@ -420,16 +455,23 @@ static bool run_children_here(struct kin__task *task, struct kin__scope *scope)
     return false;
 }
 
-/* Drops the body's token; waits for the rest. */
-static void wait_for_children(struct kin__task *task, struct kin__scope *scope)
+/* Drops the body's token and ends admission. True: nobody is left. */
+static inline bool close_body(struct kin__scope *scope)
 {
     kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
     uint64_t word = kin__load_relaxed(&scope->word); /* relaxed: under the lock */
-    if (kin__scope_state(word) == KIN_NURSERY_OPEN)
-        kin__scope_move_locked(scope, KIN_NURSERY_CLOSING);
-    bool is_over = kin__scope_live(word) == 1;
-    kin__scope_drop_and_unlock(scope);
-    if (is_over || (!task->sched->hard.park && run_children_here(task, scope)))
+    if (KIN__LIKELY(kin__scope_state(word) == KIN_NURSERY_OPEN)) {
+        word = (word & ~KIN__STATE_MASK) | KIN_NURSERY_CLOSING;
+        kin__store_relaxed(&scope->word, word); /* relaxed: released by unlock */
+    }
+    drop_and_unlock(scope);
+    return kin__scope_live(word) == 1;
+}
+
+/* Waits until every child is over. */
+static inline void wait_for_children(struct kin__task *task, struct kin__scope *scope)
+{
+    if (close_body(scope) || (!task->sched->hard.park && run_children_here(task, scope)))
         return;
     while (kin__wait(&join_waitable, scope, NULL, KIN__WAIT_SHIELDED) < 0) {
         /* ends: only a kill ends such a wait early, and children of a killed task end too */
@@ -490,13 +532,13 @@ static int result_of(const struct kin__handle *handle, struct kin_outcome *out)
 
 int kin_nursery_join(struct kin_nursery *n, struct kin_outcome *out)
 {
-    kin__entry_probe();
     struct kin__task *task = kin__task_self();
     if (!n)
         return -EINVAL;
     struct kin__handle *handle = handle_of(n);
     if (KIN__UNLIKELY(!task))
         return KIN_NOTASK;
+    kin__entry_check(task);
     if (KIN__UNLIKELY(!handle->scope))
         return handle->is_joined ? KIN_STALE : handle->open_status;
     struct kin__scope *scope = handle->scope;

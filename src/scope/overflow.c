@@ -14,6 +14,7 @@
 
 #include "base/text.h"
 #include "plat/plat.h"
+#include "scope/entry.h"
 #include "scope/scope.h"
 #include "task/word.h"
 
@@ -21,7 +22,7 @@ static void describe(struct kin__text *text, const struct kin__task *task, uintp
 {
     const struct kin__stack *stack = task->stack;
     kin__text_printf(text, "stack overflow in task %llu (%s), entry %p, spawned at %p: ",
-                     (unsigned long long)kin__task_id(task), task->name ? task->name : "no name",
+                     (unsigned long long)kin__task_id(task), kin__task_name(task),
                      (void *)(uintptr_t)task->fn, (void *)(uintptr_t)task->site);
     kin__text_printf(text, "%zu bytes deep of a maximum of %zu",
                      (size_t)((uintptr_t)stack->base - sp), kin__stack_class_bytes(stack->class_));
@@ -39,11 +40,22 @@ static void on_spare(void *arg)
     describe(&text, task, (uintptr_t)dead->low);
     kin__worker_self()->stack = spare;
     task->stack = spare;
+    task->low = spare->low;
     kin__report(task->sched, KIN_OVERFLOW, kin__task_id(task), memory);
     task->sched->owner->unwind(task);
     kin__worker_self()->stack = dead;
     task->stack = dead;
     kin__worker_escape(task);
+}
+
+/* Near the end of the stack there may be no guard to touch, or too little room to be sure of touching
+ * it: the address is made up. On a stack without a guard the process ends. */
+void kin__entry_overflow(struct kin__task *task)
+{
+    const volatile char *guard = task->low - 1;
+    if (!task->stack->is_guarded)
+        kin__misuse(task, "a call into the runtime", "the task's stack is full", "SCHED:5.3.3");
+    (void)*guard;
 }
 
 static enum kin__fault_action resolve(struct kin__fault *fault)
@@ -53,7 +65,7 @@ static enum kin__fault_action resolve(struct kin__fault *fault)
     if (!task || !worker->stack || !kin__stack_in_guard(worker->stack, fault->address))
         return KIN__FAULT_PASS;
     bool is_panic = worker->sched->config.on_overflow == KIN_STACK_PANIC && !fault->in_libc &&
-                    !task->spare;
+                    !(task->flags & KIN__TASK_SPARE);
     struct kin__stack *spare = NULL;
     if (is_panic)
         spare = kin__stack_take(&worker->stacks, &worker->sched->stacks, task->stack_class);
@@ -70,8 +82,7 @@ static enum kin__fault_action resolve(struct kin__fault *fault)
     }
     task->spare = spare;
     task->status = KIN_OVERFLOW;
-    task->is_failed = true;
-    task->is_panicked = true;
+    task->flags |= KIN__TASK_FAILED | KIN__TASK_PANICKED | KIN__TASK_SPARE;
     fault->stack = (uintptr_t)spare->base;
     fault->target = on_spare;
     fault->argument = task;

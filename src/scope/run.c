@@ -23,6 +23,7 @@ static int make_first(struct kin__sched *sched, struct kin__handle *root, kin_ta
         return -ENOMEM;
     }
     task->name = "main";
+    task->flags |= KIN__TASK_NAMED;
     kin__store_relaxed(&task->scope, root->scope); /* alone: nothing runs yet */
     kin__list_link(&task->sibling, &root->scope->children, root->scope->children.next);
     /* alone: nothing runs yet. No body joins the root: its only child is what it waits for. */

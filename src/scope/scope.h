@@ -98,8 +98,21 @@ static inline uint64_t kin__scope_live(uint64_t word)
     return word >> KIN__LIVE_SHIFT;
 }
 
-/* Locks the scope that the handle names; NULL when it is no longer open. */
-struct kin__scope *kin__scope_lock(struct kin__handle *handle);
+/* Locks the scope that the handle names; NULL when it is no longer open. The handle is not looked at
+ * any more once the lock is held: a join may be over by then. */
+static inline struct kin__scope *kin__scope_lock(const struct kin__handle *handle)
+{
+    struct kin__scope *scope = handle->scope;
+    uint64_t name = handle->name;
+    if (KIN__UNLIKELY(!scope))
+        return NULL;
+    kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
+    /* relaxed: changes only when the scope is released, which takes the lock */
+    if (KIN__LIKELY(kin__load_relaxed(&scope->frame.name) == name))
+        return scope;
+    kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
+    return NULL;
+}
 
 /* Moves to another state, keeping live; the transition must be one of 000 section 2.3. */
 void kin__scope_move_locked(struct kin__scope *scope, enum kin_nursery_state to);

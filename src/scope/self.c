@@ -76,10 +76,10 @@ uint64_t kin_task_id(struct kin_task_ref task)
 
 int kin_yield(void)
 {
-    kin__entry_probe();
     struct kin__task *task = kin__task_self();
     if (KIN__UNLIKELY(!task))
         return KIN_NOTASK;
+    kin__entry_check(task);
     kin__worker_yield(task);
     return kin__park_asked(task);
 }

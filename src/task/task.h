@@ -44,6 +44,12 @@ enum kin__state {
 /* Who makes a transition, as in the matrix of 002 section 9. */
 enum kin__actor { KIN__BY_TASK, KIN__BY_WORKER, KIN__BY_WAKER, KIN__BY_SPAWNER };
 
+#define KIN__TASK_NAMED 1u    /* has a name */
+#define KIN__TASK_FAILED 2u   /* ended by kin_fail, a panic or for want of a stack: status is set */
+#define KIN__TASK_PANICKED 4u
+#define KIN__TASK_BORROWS 8u  /* runs on the stack of the task that joins it */
+#define KIN__TASK_SPARE 16u   /* has a spare stack */
+
 struct kin__task {
     struct kin__frame frame; /* the pool's; its name is the task's id */
     kin__a64 ctl;            /* the word: word.h */
@@ -51,29 +57,29 @@ struct kin__task {
     struct kin__context ctx; /* where it goes on; task, then whoever continues it */
     struct kin__stack *stack; /* the stack it runs on, its own or borrowed; NULL: has not begun */
     kin_task_fn *fn;          /* spawner */
-    void *arg;                /* spawner */
+    union {
+        void *arg;       /* until it runs; spawner */
+        const char *low; /* while it runs: lowest byte of the stack it is on; task */
+    };
 
     _Atomic(struct kin__scope *) scope; /* the nursery that owns it; spawner, then constant */
-    struct kin__list sibling;     /* link among its children; scope */
-    struct kin__sched *sched;     /* the runtime; spawner, constant from then on */
-    void *escape;                 /* how to end the body from any depth; task */
-    const void *site;             /* code address that spawned it; spawner */
+    struct kin__list sibling;           /* link among its children; scope */
+    struct kin__sched *sched;           /* the runtime; spawner, then constant */
+    void *escape;                       /* how to end the body from any depth; task */
+    const void *site;                   /* code address that spawned it; spawner */
     _Atomic(struct kin__scope *) inner; /* innermost nursery it has open; task writes, cancel reads */
-    int32_t status;               /* what it ends with; task */
-    uint32_t ops;                 /* checkpoints until it has had its share; task */
+    int32_t status;                     /* what it ends with; task */
+    uint16_t ops;                       /* checkpoints since it had its share; task */
+    uint8_t stack_class;                /* what stack to take; spawner */
+    uint8_t flags;                      /* KIN__TASK_ bits; spawner, then task */
 
     const struct kin__wait *waiting; /* what it is parked on; task; dumps peek while it is parked */
     int32_t wait_status;             /* winner, then task */
     uint32_t wait_case;              /* winner, then task */
-    const char *name;                /* spawner; NULL: none */
-    struct kin__stack *spare;        /* where an overflow is cleaned up; task */
-    uint16_t stack_class;            /* what stack to take; spawner */
-    bool is_failed;                  /* ended by kin_fail or a panic; task */
-    bool is_panicked;                /* task */
-    bool is_borrowing;               /* runs on the stack of the task that joins it; task */
+    const char *name;                /* if KIN__TASK_NAMED; spawner */
+    struct kin__stack *spare;        /* if KIN__TASK_SPARE: where an overflow is cleaned up; task */
     kin__ai32 shadow;                /* debug: the state of 002 */
-    int64_t parked_at;               /* debug and dumps: when the park began, 0 when not told */
-    unsigned char rest[192 - 128 - 8 - 8 - 8 - 8 - 8 - 16];
+    unsigned char rest[192 - 128 - 36];
 #if KIN__ASAN || KIN__TSAN
     unsigned char sanitizer_rest[KIN__FRAME_BYTES - 192 - (sizeof(struct kin__context) - 8)];
 #endif
@@ -91,6 +97,12 @@ static inline struct kin__task *kin__task_of_frame(struct kin__frame *frame)
 static inline uint64_t kin__task_id(const struct kin__task *task)
 {
     return kin__load_relaxed(&task->frame.name); /* relaxed: constant while the task lives */
+}
+
+/* For reports: never NULL. */
+static inline const char *kin__task_name(const struct kin__task *task)
+{
+    return task->flags & KIN__TASK_NAMED ? task->name : "no name";
 }
 
 /* The task that has this name now; NULL when it is over or never was. Only a hint unless the caller

@@ -22,17 +22,18 @@ int kin_stats_get(struct kin_stats *out)
         return KIN_NOTASK;
     struct kin__sched *sched = self->sched;
     struct kin_stats stats = {0};
+    int64_t live = 0;
     for (unsigned i = 0; i < sched->workers_max; i++) {
         struct kin__worker *worker = &sched->workers[i];
         /* relaxed: counters, each as old as it is */
         stats.slices += kin__load_relaxed(&worker->slices);
         stats.steals += kin__load_relaxed(&worker->steals);       /* relaxed: as above */
         stats.tasks_stolen += kin__load_relaxed(&worker->stolen); /* relaxed: as above */
-        stats.tasks_live -= kin__load_relaxed(&worker->ended);    /* relaxed: as above */
-        stats.tasks_live += kin__load_relaxed(&worker->spawned);  /* relaxed: as above */
+        live += kin__load_relaxed(&worker->live);                 /* relaxed: as above */
         stats.timers += kin__timer_count(worker);
     }
-    stats.tasks_live += kin__load_relaxed(&sched->spawned_outside); /* relaxed: as above */
+    live += (int64_t)kin__load_relaxed(&sched->spawned_outside); /* relaxed: as above */
+    stats.tasks_live = live > 0 ? (uint64_t)live : 0;
     stats.wakes = kin__load_relaxed(&sched->wakes);                 /* relaxed: as above */
     stats.workers = kin__load_relaxed(&sched->alive);               /* relaxed: as above */
     stats.pressure = kin__sched_pressure(sched);
@@ -83,7 +84,7 @@ static void put_task(struct kin__frame *frame, void *arg)
     uint64_t word = kin__load_relaxed(&task->ctl); /* relaxed: a snapshot */
     kin__text_init(&line, memory, sizeof(memory));
     kin__text_printf(&line, "task %llu %s: %s", (unsigned long long)kin__task_id(task),
-                     task->name ? task->name : "-",
+                     kin__task_name(task),
                      doing(word, task->stack != NULL, task == dump->self));
     if (word & KIN__REQUESTS)
         kin__text_str(&line, ", cancelled");

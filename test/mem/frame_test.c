@@ -139,6 +139,28 @@ KIN_TEST(frames_are_recycled_through_the_pool, "")
     EXPECT_EQ(kin__frame_bytes(), bytes);
 }
 
+/* Goal: what was once a task's frame never becomes anything else, and the other way round. */
+KIN_TEST(kinds_share_no_memory, "")
+{
+    enum { COUNT = 1000 };
+    static struct kin__frame *scopes[COUNT];
+    struct kin__frame_cache tasks = {0}, others = {.kind = KIN__FRAME_SCOPE};
+
+    for (int i = 0; i < COUNT; i++)
+        EXPECT(scopes[i] = kin__frame_alloc(&others));
+    EXPECT_PTR(kin__frame_at(name_of(scopes[0])), NULL); /* names are looked up for tasks only */
+    for (int i = 0; i < COUNT; i++)
+        kin__frame_free(&others, scopes[i]);
+    kin__frame_flush(&others);
+    for (int i = 0; i < COUNT; i++) {
+        struct kin__frame *task = kin__frame_alloc(&tasks);
+        EXPECT(task);
+        EXPECT_EQ(name_of(task) >> KIN__FRAME_INDEX_BITS, 1); /* never used before */
+        EXPECT_PTR(kin__frame_at(name_of(task)), task);
+    }
+    EXPECT_EQ(name_of(kin__frame_alloc(&others)) >> KIN__FRAME_INDEX_BITS, 2);
+}
+
 static void count_visit(struct kin__frame *frame, void *arg)
 {
     size_t *count = arg;

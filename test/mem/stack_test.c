@@ -125,7 +125,8 @@ KIN_TEST(sixteen_neighbours_have_sixteen_colours, "")
     for (int i = 0; i < 16; i++) {
         struct kin__stack *stack = take(&cache, &pool, 2);
         size_t page = kin__vm_page();
-        size_t colour = page - 64 - (uintptr_t)stack->base % page;
+        size_t descriptor = (sizeof(*stack) + 63) / 64 * 64;
+        size_t colour = page - descriptor - (uintptr_t)stack->base % page;
         EXPECT_EQ(colour % 128, 0);
         EXPECT_LT(colour / 128, 16);
         seen |= 1u << colour / 128;
@@ -161,7 +162,7 @@ KIN_TEST(stack_lends_itself_while_the_promise_holds, "")
         struct kin__stack *stack = take(&cache, &pool, c);
         size_t promised = kin__stack_class_bytes(c);
         EXPECT(kin__stack_can_lend(stack, stack->base));
-        EXPECT(kin__stack_can_lend(stack, stack->base - promised / 16)); /* the sixteenth is whole */
+        EXPECT(kin__stack_can_lend(stack, stack->base - promised / 16)); /* all of it */
         EXPECT(kin__stack_can_lend(stack, stack->low + promised));
         EXPECT(!kin__stack_can_lend(stack, stack->low + promised - 1));
         EXPECT(!kin__stack_can_lend(stack, stack->low));
@@ -341,7 +342,7 @@ KIN_TEST(memory_is_used_again_before_more_is_taken, "")
     kin__stack_pool_fini(&pool);
 }
 
-/* Goal: trimming takes the longest unused, at most as many as asked for, and really their memory. */
+/* Goal: trimming takes the longest unused, at most as many as asked for, and takes their memory. */
 KIN_TEST(trim_takes_the_oldest_and_their_memory, "")
 {
     enum { COUNT = 20 };

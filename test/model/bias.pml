@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The bias: a lock that the owner of a queue takes with plain stores, and the monitor with a barrier.
+ * The bias: a lock that the owner of a queue takes with plain stores, and the monitor with a
+ * barrier.
  *
- * State.  busy, written by the owner; revoked, written by the monitor; and two plain variables that
- * stand for the owner's queues: x, which must be the same for both sides, and `inside`, who is in
- * there. The owner's stores go through a store buffer; the monitor's membarrier drains it, as it makes
- * every running thread pass a full fence.
+ * State.  busy, written by the owner; revoked, written by the monitor; and two plain variables
+ * that stand for the owner's queues: x, which must be the same for both sides, and `inside`, who
+ * is in there. The owner's stores go through a store buffer; the monitor's membarrier drains it,
+ * as it makes every running thread pass a full fence.
  *
- *     owner     busy = 1; compiler fence only; revoked? step back: busy = 0, wait, busy = 1, FENCE, look
- *               again. Change the queues. busy = 0, behind those changes
- *     monitor   revoked = 1; membarrier; busy? revoked = 0 and give up. Change the queues. revoked = 0
+ *     owner     busy = 1; compiler fence only; revoked? step back: busy = 0, wait, busy = 1,
+ *               FENCE, look again. Change the queues. busy = 0, behind those changes
+ *     monitor   revoked = 1; membarrier; busy? revoked = 0 and give up. Change the queues. revoked
+ *               = 0
  *
  * Actors.  The owner enters ENTRIES times, the monitor tries RESCUES times; one monitor.
  *
- * Properties.  Never both inside; each sees every change that the other made before (x is counted up by
- * both and compared with the number of changes); the owner always gets in in the end (else an invalid
- * end state).
+ * Properties.  Never both inside; each sees every change that the other made before (x is counted
+ * up by both and compared with the number of changes); the owner always gets in in the end (else
+ * an invalid end state).
  *
  * Weakenings (negative controls).
- *   BUG_NO_MEMBARRIER  the monitor reads busy without it
- *   BUG_LOOK_FIRST     the owner looks at revoked before it says that it is busy
- *   BUG_SLOW_NO_FENCE  the owner's way back has no fence and the monitor's barrier is left out in
- *                      exchange: the strong mode, where both sides fence, needs both fences
- *   BUG_EARLY_GIVE     busy = 0 before the last change to the queues
+ *   BUG_NO_MEMBARRIER    the monitor reads busy without it
+ *   BUG_LOOK_FIRST       the owner looks at revoked before it says that it is busy
+ *   BUG_STRONG_NO_FENCE  without a membarrier (STRONG) the owner does not fence either
+ *   BUG_EARLY_GIVE       busy = 0 before the last change to the queues
  */
 #ifndef ENTRIES
 #define ENTRIES 3
@@ -88,7 +89,7 @@ active proctype Owner()
         atomic { sb_put(0, 1) };
 #else
         atomic { sb_put(0, 1) };
-#if STRONG && !defined(BUG_SLOW_NO_FENCE)
+#if STRONG && !defined(BUG_STRONG_NO_FENCE)
         (sb_n == 0);
 #endif
         r = revoked;
@@ -98,7 +99,7 @@ active proctype Owner()
             atomic { sb_put(0, 0) };
             !revoked;
             atomic { sb_put(0, 1) };
-#ifndef BUG_SLOW_NO_FENCE
+#ifndef BUG_STRONG_NO_FENCE
             (sb_n == 0);
 #endif
             r = revoked

@@ -4,21 +4,19 @@
  * two words, thieves take one task at a time by CAS of top, the owner lowers split by plain stores
  * and takes the last public task by CAS of top, as in the deque of Chase and Lev.
  *
- * State.  `top` is atomic and only grows. `split` and the slots are written by the owner through an
- * explicit store buffer (x86, TSO). Indices do not wrap here: top is wide and monotonic, and that is
- * what spares this design the version of the packed word.
+ * State.  `top` is atomic and only grows. `split` and the slots are written by the owner through
+ * an explicit store buffer (x86, TSO). Indices do not wrap here.
  *
  * Actors.  Owner: pushes P items, publishes any number, pops private ones for nothing and public
- * ones with store, fence, load. Thieves: load top, load split, read one slot, CAS top. Flusher: the
- * store buffer.
+ * ones with store, fence, load. Thieves: load top, load split, read one slot, CAS top. Flusher:
+ * the store buffer.
  *
  * Properties.  No item is taken twice, none is lost.
  *
- * What it showed.  The protocol is right with the fence, wrong without it (BUG_NO_FENCE), and wrong
- * when a thief takes a batch by moving top over several slots (BUG_BATCH): the owner takes an item
- * inside the batch without touching top. A rescuer has no place in it, because split changes by the
- * owner's plain stores, which would overwrite the rescuer's. The packed word of deque.pml allows
- * batches and rescue, and so it is the one that kin ships.
+ * What it showed.  The protocol is right with the fence, wrong without it (BUG_NO_FENCE), and
+ * wrong when a thief takes a batch by moving top over several slots (BUG_BATCH): the owner takes
+ * an item inside the batch without touching top. The range of deque.pml allows batches, and so it
+ * is the one that kin ships.
  */
 #ifndef N
 #define N 4

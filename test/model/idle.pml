@@ -2,33 +2,34 @@
 /*
  * Idle workers: who sleeps, who searches, whom a push wakes.
  *
- * State.  One word (sleepers, searchers), changed by RMWs; a list of sleepers with a flag `wake` each,
- * the list under a lock; `work`, the tasks that any worker may take (the global queue and the public
- * parts of deques).
+ * State.  One word (sleepers, searchers), changed by RMWs; a list of sleepers with a flag `wake`
+ * each, the list under a lock; `work`, the tasks that any worker may take (the global queue and
+ * the public parts of deques).
  *
- *     push     add the task; FENCE; somebody sleeps and nobody searches: under the lock, if that still
- *              holds, one CAS turns a sleeper into a searcher and one is taken off the list; then its
- *              flag is set
- *     search   become the searcher if there is none; found: stop searching; FENCE; if there is work,
- *              somebody sleeps and nobody searches: wake the next, as push does
- *     sleep    under the lock: onto the list, sleepers + 1, and searchers - 1 if it searched; FENCE; look
- *              at every queue again; nothing: wait for the flag; then get up: under the lock, off the
- *              list and off the count if still there; who was taken off by a waker is the searcher
- *              now. If that last look saw work, become the searcher again if there is none: pushes
- *              that came while it searched have relied on it
+ *     push     add the task; FENCE; somebody sleeps and nobody searches: under the lock, if that
+ *              still holds, one CAS turns a sleeper into a searcher and one is taken off the list;
+ *              then its flag is set
+ *     search   become the searcher if there is none; found: stop searching; FENCE; if there is
+ *              work, somebody sleeps and nobody searches: wake the next, as push does
+ *     sleep    under the lock: onto the list, sleepers + 1, and searchers - 1 if it searched;
+ *              FENCE; look at every queue again; nothing: wait for the flag; then get up: under
+ *              the lock, off the list and off the count if still there; who was taken off by a
+ *              waker is the searcher now. If that last look saw work, become the searcher again if
+ *              there is none: pushes that came while it searched have relied on it
  *
- * sleepers is the length of the list whenever the lock is free; searchers changes without the lock.
+ * sleepers is the length of the list whenever the lock is free; searchers changes without the
+ * lock.
  *
- * Stores may be late: a push and an announcement stay in a buffer of their actor until it flushes by
- * itself or passes a fence. That is what machines weaker than x86 do to an RMW followed by a load.
- * A worker that announces never holds a task: what it holds privately, it runs.
+ * Stores may be late: a push and an announcement stay in a buffer of their actor until it flushes
+ * by itself or passes a fence. That is what machines weaker than x86 do to an RMW followed by a
+ * load. A worker that announces never holds a task: what it holds privately, it runs.
  *
- * Actors.  WORKERS workers, and a thread from outside that pushes PUSHES tasks. A task may push another
- * one when it runs, and one task may never end (HOG): the worker that runs it is gone.
+ * Actors.  WORKERS workers, and a thread from outside that pushes PUSHES tasks. A task may push
+ * another one when it runs, and one task may never end (HOG): the worker that runs it is gone.
  *
- * Properties.  When nothing can move any more, every task that was pushed has been taken: no state is
- * reached in which work waits while all workers sleep, or while one is stuck and the others sleep. Never
- * more than one searcher.
+ * Properties.  When nothing can move any more, every task that was pushed has been taken: no state
+ * is reached in which work waits while all workers sleep, or while one is stuck and the others
+ * sleep. Never more than one searcher.
  *
  * Weakenings (negative controls).
  *   BUG_NO_PUSH_FENCE   the push looks at the sleepers before its task is visible
@@ -37,9 +38,10 @@
  *   BUG_NO_NEXT         a searcher that finds work does not wake the next
  *   BUG_NEXT_EARLY      it looks whether there is more before it has stopped searching
  *   BUG_RECHECK_SILENT  who sees work in the look before its sleep just takes it
- *   BUG_COUNT_APART     the waker counts a sleeper off before it has the lock; who gets up by itself in
- *                       between takes that for its own, the waker then finds the next sleeper in the
- *                       list, and two workers believe that they are the one searcher
+ *   BUG_COUNT_APART     the waker counts a sleeper off before it has the lock; who gets up by
+ *                       itself in between takes that for its own, the waker then finds the next
+ *                       sleeper in the list, and two workers believe that they are the one
+ *                       searcher
  */
 #ifndef WORKERS
 #define WORKERS 2

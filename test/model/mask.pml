@@ -3,12 +3,12 @@
  * Masked cancellation: a task masks and unmasks itself and parks, while somebody cancels it and,
  * in some runs, somebody kills it.
  *
- * State.  The park word with three more facts: CANCEL and KILL, both sticky, and SHIELD, which begin
- * sets when the task is masked. SHIELD belongs to a ticket: the mask cannot change while the task is
- * parked, because only the task itself changes it.
+ * State.  The park word with three more facts: CANCEL and KILL, both sticky, and SHIELD, which
+ * begin sets when the task is masked. SHIELD belongs to a ticket: the mask cannot change while the
+ * task is parked, because only the task itself changes it.
  *
- *     begin     refuses if KILL, or if CANCEL and the task is not masked; else one CAS writes
- *               ticket + 1, SHIELD = masked, sticky bits kept
+ *     begin     one addition writes ticket + 1 and SHIELD = masked and keeps the sticky bits; KILL
+ *               in what it replaced, or CANCEL without a mask, calls the park off by a self-claim
  *     cancel    old = fetch_or(CANCEL); wakes ticket(old) only if SHIELD is clear in old
  *     kill      old = fetch_or(CANCEL | KILL); wakes ticket(old) whatever SHIELD says
  *     unmask    lowers the depth; the next begin or check of the task looks at CANCEL again
@@ -16,18 +16,18 @@
  * What is left out: leaving the stack and run queues (park_wake.pml). Here a task that is parked
  * waits for READY.
  *
- * Actors.  The task: ROUNDS parks, each masked or not, as it likes. Per round a data waker that may
- * or may not come; it always comes for a masked park unless there is a killer, because a masked park
- * is not obliged to end otherwise. One canceller; one killer if KILLS.
+ * Actors.  The task: ROUNDS parks, each masked or not, as it likes. Per round a data waker that
+ * may or may not come; it always comes for a masked park unless there is a killer, because a
+ * masked park is not obliged to end otherwise. One canceller; one killer if KILLS.
  *
- * Properties.  A cancel never ends a masked park; after a cancel the task does not stay parked in an
- * unmasked park, and after a kill not in any (an invalid end state otherwise); a park begun without
- * a mask after a cancel was seen does not begin.
+ * Properties.  A cancel never ends a masked park; after a cancel the task does not stay parked in
+ * an unmasked park, and after a kill not in any (an invalid end state otherwise); a park without a
+ * mask after a cancel is called off.
  *
  * Weakenings (negative controls).
  *   BUG_NO_SHIELD      cancel wakes without looking at SHIELD: ends a masked park
- *   BUG_DEPTH_APART    cancel looks at a mask depth outside the word: loses the cancel when the task
- *                      unmasks and parks in between
+ *   BUG_DEPTH_APART    cancel looks at a mask depth outside the word: loses the cancel when the
+ *                      task unmasks and parks in between
  *   BUG_KILL_SHIELDED  kill respects SHIELD: a masked park never ends
  *   BUG_BEGIN_KEEPS    begin does not clear the SHIELD of the ticket before
  */
@@ -120,8 +120,7 @@ proctype Killer()
 
 proctype Task()
 {
-    byte wt;
-    bit wc, wk;
+    bit wc, wk, calls_off;
 
     do
     :: round < ROUNDS ->
@@ -130,25 +129,24 @@ proctype Task()
         :: masked = 0
         :: skip
         fi;
-        atomic { wt = ticket; wc = canc; wk = kill };
-        do
-        :: wk || (wc && !masked) -> goto out        /* refused: the cancel is seen here */
-        :: else ->
-            atomic {
-                if
-                :: wt == ticket && wc == canc && wk == kill ->
-                    assert(masked || !told);
-                    ticket++; claimed = 0; ready = 0;
+        atomic {                                    /* begin: one addition */
+            wc = canc; wk = kill;
+            ticket++; claimed = 0; ready = 0;
 #ifdef BUG_BEGIN_KEEPS
-                    shield = shield || masked;
+            shield = shield || masked;
 #else
-                    shield = masked;
+            shield = masked;
 #endif
-                    linked = 1;
-                    break
-                :: else -> wt = ticket; wc = canc; wk = kill
-                fi }
-        od;
+            calls_off = wk || (wc && !masked);
+            assert(calls_off || masked || !told) };
+        if
+        :: calls_off ->
+            atomic { if :: !claimed -> claimed = 1; goto out :: else fi };
+            ready;                                  /* whoever was faster delivers the same */
+            assert(result != DATA);
+            goto out
+        :: else -> linked = 1
+        fi;
         ready;                                      /* parked */
         atomic {
             linked = 0;

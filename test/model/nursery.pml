@@ -1,37 +1,44 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The nursery: one word (live, state, lock) and the list of children that it guards.
+ * The nursery: a word (live, state) and the list of children, changed together under the nursery's
+ * lock.
  *
- * State.  live counts the children and the body token, which the owner gives up when it closes or
- * joins. state is one of the five of the nursery's machine, and CLOSING has a mark SEALED: close
- * refuses everybody, join refuses outsiders only. Whoever holds the lock bit changes live, state and
- * the list, and publishes all of it by one release store, which is also its last touch.
+ * State.  live counts the children, the body token that the owner gives up when it joins, and a
+ * token for each cancel that is walking through the list. state is one of the five of the
+ * nursery's machine; close seals it on top: join refuses outsiders only, a sealed nursery refuses
+ * everybody. Unlocking publishes all of it and is the last touch.
  *
  *     spawn    lock; admitted? live + 1, link; unlock; then the child is put in a run queue
- *     end      lock; unlink, live - 1; at 0: terminal state, note the waiting owner; unlock; then wake
- *              the owner through its frame, not through the nursery
- *     close    lock; OPEN -> CLOSING sealed, token given up, perhaps terminal; unlock
- *     join     as close without the seal; run own unstarted children in place; lock; terminal? done:
- *              else leave a note for the last ender and park; after that the memory is the caller's
- *     cancel   lock; OPEN or CLOSING -> CANCELLING; mark every child in the list; unlock
+ *     drop     lock; live - 1; at 0: terminal state, note the waiting owner; unlock; then wake the
+ *              owner through its frame, not through the nursery
+ *     end      unlink, drop
+ *     close    lock; OPEN -> CLOSING, sealed; unlock
+ *     join     lock; OPEN -> CLOSING, drop the body token; run own unstarted children in place;
+ *              lock; over? else leave a note for the last one; unlock; park; lock, look, unlock;
+ *              after that the memory goes back
+ *     cancel   lock; OPEN or CLOSING -> CANCELLING, live + 1; unlock; then mark every child in the
+ *              list, the lock given up in between; drop
  *
  * Actors.  Owner: spawns children 0 and 1, perhaps closes, joins, perhaps runs child 0 in place.
  * Child 1 spawns child 2 (a member). Outsider: tries to spawn child 3. Canceller. Outsider and
- * canceller hold a right to touch the nursery during their call, as the interface demands: `guests`.
+ * canceller have a right to find the nursery when their call begins, as the interface demands
+ * (`guests`); the canceller's walk has no right but its token.
  *
- * Properties.  Nobody touches the nursery after join returned (TOUCH). When join returns, every child
- * that was admitted has ended (no orphan) and the state is terminal, reached exactly once. Only the
- * five legal transitions occur. When the lock is free and the state is CANCELLING, every child in the
- * list is marked (no child escapes a cancel). A member spawns while the owner joins; an outsider and
- * anybody after a close or a cancel does not. join always returns (else invalid end state).
+ * Properties.  Nobody touches the nursery after join returned (TOUCH). When join returns, every
+ * child that was admitted has ended (no orphan) and the state is terminal, reached exactly once.
+ * Only the five legal transitions occur. When the walk is over, every child that was admitted and
+ * has not ended is marked (no child escapes a cancel). A member spawns while the owner joins; an
+ * outsider, and anybody after a close or a cancel, does not. join always returns (else an invalid
+ * end state).
  *
  * Weakenings (negative controls).
- *   BUG_THREE_WORDS   state, number of children and number of ends are three words without a lock, as
- *                     in the document kin departs from
- *   BUG_TOUCH_AFTER   the last ender looks for the waiting owner after it has unlocked
- *   BUG_ADMIT_EARLY   spawn looks at the state before it takes the lock
- *   BUG_WALK_UNLOCKED cancel walks the list after it has unlocked: it cancels a frame that may
- *                     belong to another task by then
+ *   BUG_THREE_WORDS    state, number of children and number of ends are three words without a
+ *                      lock, as in the document kin departs from
+ *   BUG_TOUCH_AFTER    the last one looks for the waiting owner after it has unlocked
+ *   BUG_ADMIT_EARLY    spawn looks at the state before it takes the lock
+ *   BUG_WALK_UNLOCKED  the walk marks without the lock: the frame may belong to another task by
+ *                      then
+ *   BUG_NO_WALK_TOKEN  the walk is not counted: the nursery ends under it
  */
 #ifndef CANCELS
 #define CANCELS 1
@@ -51,7 +58,7 @@
 byte state = OPEN;
 byte live = 1;                  /* the body token */
 bit sealed;
-bit lock;
+bit lock;                       /* a word of its own */
 /* guarded by the lock */
 bit linked[KIDS], marked[KIDS];
 bit waiting;                    /* the owner left its note: frame and ticket */
@@ -83,16 +90,7 @@ inline set_state(to)
 
 inline take_lock() { atomic { !lock -> TOUCH; lock = 1 } }
 
-inline unlock()
-{
-    atomic {
-        TOUCH; assert(lock); lock = 0;
-#ifndef BUG_WALK_UNLOCKED
-        assert(state != CANCELLING || ((!linked[0] || marked[0]) && (!linked[1] || marked[1]) &&
-                                       (!linked[2] || marked[2]) && (!linked[3] || marked[3])));
-#endif
-    }
-}
+inline unlock() { atomic { TOUCH; assert(lock); lock = 0 } }
 
 /* a child that has left the list may have given its frame to another task */
 inline mark(c)
@@ -111,6 +109,27 @@ inline settle()
     :: live == 0 && state == CANCELLING -> set_state(CANCELLED)
     :: else
     fi
+}
+
+/* with the lock held */
+inline drop_and_unlock()
+{
+    atomic { live--; settle(); last = (live == 0) };
+#ifdef BUG_TOUCH_AFTER
+    unlock();
+    if
+    :: last -> TOUCH; last = waiting
+    :: else
+    fi;
+#else
+    last = last && waiting;
+    unlock();
+#endif
+    if
+    :: last -> woken = 1
+    :: else
+    fi;
+    last = 0
 }
 
 #define ADMITS(member) (state == OPEN || (state == CLOSING && !sealed && member))
@@ -164,23 +183,8 @@ inline end_child(c)
     n = 0
 #else
     take_lock();
-    atomic { linked[c] = 0; live--; settle();
-             last = (state == CLOSED || state == CANCELLED) };
-#ifdef BUG_TOUCH_AFTER
-    unlock();
-    if
-    :: last -> TOUCH; last = waiting
-    :: else
-    fi;
-#else
-    last = last && waiting;
-    unlock();
-#endif
-    if
-    :: last -> woken = 1
-    :: else
-    fi;
-    last = 0
+    linked[c] = 0;
+    drop_and_unlock()
 #endif
 }
 
@@ -213,7 +217,7 @@ proctype Outsider()
 proctype Canceller()
 {
     byte i;
-    bit ok;
+    bit ok, last;
 
     if
     :: atomic { !freed -> guests++ };
@@ -226,25 +230,48 @@ proctype Canceller()
 #else
         take_lock();
         if
-        :: state == OPEN || state == CLOSING -> set_state(CANCELLING); ok = 1;
-#ifndef BUG_WALK_UNLOCKED
-            do
-            :: i < KIDS -> mark(i); i++
-            :: else -> break
-            od
+        :: state == OPEN || state == CLOSING ->
+            atomic { set_state(CANCELLING); ok = 1;
+#ifndef BUG_NO_WALK_TOKEN
+                     live++
 #endif
+            }
         :: else
         fi;
         unlock();
 #endif
-#if defined(BUG_THREE_WORDS) || defined(BUG_WALK_UNLOCKED)
+        guests--;
         do
-        :: ok && i < KIDS -> mark(i); i++
+        :: ok && i < KIDS ->
+#if defined(BUG_THREE_WORDS) || defined(BUG_WALK_UNLOCKED)
+            TOUCH;
+            mark(i);
+#else
+            take_lock();
+            mark(i);
+            if
+            :: i < KIDS - 1 -> unlock()             /* others may have it between two children */
+            :: else
+            fi;
+#endif
+            i++
         :: else -> break
         od;
-#endif
         atomic { assert(!ok || (TOLD(0) && TOLD(1) && TOLD(2) && TOLD(3))) };
-        guests--
+#ifndef BUG_THREE_WORDS
+        if
+        :: ok ->
+#ifdef BUG_WALK_UNLOCKED
+            take_lock();
+#endif
+#ifdef BUG_NO_WALK_TOKEN
+            unlock()
+#else
+            drop_and_unlock()
+#endif
+        :: else
+        fi
+#endif
     :: freed
     fi
 }
@@ -252,7 +279,7 @@ proctype Canceller()
 proctype Owner()
 {
     byte n;
-    bit ok, last, closed;
+    bit ok, last;
 
     spawn(0, 1);
     spawn(1, 1);
@@ -263,38 +290,36 @@ proctype Owner()
     if
     :: true ->                                      /* close first, then join */
         take_lock();
-        atomic { if :: state == OPEN -> set_state(CLOSING); sealed = 1 :: else fi;
-                 live--;
-                 settle() };
-        unlock();
-        closed = 1
-    :: true
-    fi;
-    if
-    :: !closed ->                                   /* join */
-        take_lock();
-        atomic {
-            if :: state == OPEN -> set_state(CLOSING) :: else fi;
-            live--;
-            settle() };
+        atomic { sealed = 1; if :: state == OPEN -> set_state(CLOSING) :: else fi };
         unlock()
-    :: else
-    fi;
-    if                                              /* inline: my own child, next in my queue */
-    :: atomic { queued[0] -> queued[0] = 0 }; end_child(0)
     :: true
     fi;
-    take_lock();
-    ok = (state == CLOSED || state == CANCELLED);
+    take_lock();                                    /* join */
+    atomic { if :: state == OPEN -> set_state(CLOSING) :: else fi; ok = (live == 1) };
+    drop_and_unlock();
+    if                                              /* in place: my own child, next in my queue */
+    :: atomic { !ok && queued[0] -> queued[0] = 0 };
+        end_child(0);
+        ok = (state == CLOSED || state == CANCELLED) /* a look without the lock */
+    :: true
+    fi;
     if
-    :: !ok -> waiting = 1
+    :: !ok ->
+        take_lock();
+        ok = (live == 0);
+        if
+        :: !ok -> waiting = 1
+        :: else
+        fi;
+        unlock();
+        if
+        :: !ok -> woken
+        :: else
+        fi
     :: else
     fi;
+    take_lock();                                    /* give it back */
     unlock();
-    if
-    :: !ok -> woken
-    :: else
-    fi;
 #endif
     atomic {
         assert(state == CLOSED || state == CANCELLED);

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Park and wake: one task that parks ROUNDS times on two waitables at once, two workers, wakers that
- * race, a timeout that may come late, and a sticky cancel.
+ * Park and wake: one task that parks ROUNDS times on two waitables at once, two workers, wakers
+ * that race, a timeout that may come late, and a sticky cancel.
  *
  * State.  One word in the task's frame: (ticket, CANCEL, OFF, READY, CLAIMED).
  *
- *     begin    task        ticket + 1, flags cleared, CANCEL kept       one CAS
- *     link     task        a node (ticket) on each waitable, under its lock, unless it is complete;
+ *     begin    task        ticket + 1, flags cleared, CANCEL kept: one fetch_add; a CANCEL in what
+ *              it
+ *                          replaced calls the park off by a self-claim
+ *     link     task        a node (ticket) on each waitable, under its lock, unless it is
+ *              complete;
  *                          if it is complete: self-claim, a CAS of CLAIMED
  *     check    task        READY already: return in place, the stack is never left
  *     leave    task        registers saved; from here on the worker runs its successor
  *     commit   successor   old = fetch_or(OFF); READY in old: put the task in a run queue
- *     wake     anyone      CAS of CLAIMED for one ticket; the winner writes the result, sets READY,
+ *     wake     anyone      CAS of CLAIMED for one ticket; the winner writes the result, sets
+ *              READY,
  *                          and puts the task in a run queue if OFF came first
  *     cancel   anyone      fetch_or(CANCEL), then wake with the ticket that this RMW returned
  *
@@ -21,12 +25,12 @@
  * when LAST_DATA is 0, so that only the cancel (or the timeout, if there is one) can end it.
  *
  * Properties.  Exactly one winner for each ticket; a task is put in a run queue at most once for
- * each park and never while a worker is on its stack; the result that the task reads was written by
- * the winner of its own ticket; no wake and no cancel is lost (else the run stops in an invalid end
- * state, the task being parked for ever).
+ * each park and never while a worker is on its stack; the result that the task reads was written
+ * by the winner of its own ticket; no wake and no cancel is lost (else the run stops in an invalid
+ * end state, the task being parked for ever).
  *
  * Weakenings (negative controls).
- *   BUG_BEGIN_STORE    begin writes the word without comparing: erases a concurrent CANCEL
+ *   BUG_BEGIN_STORE    begin writes the word instead of adding to it: erases a concurrent CANCEL
  *   BUG_COMMIT_OWN     the task sets OFF while it is still on its stack
  *   BUG_NO_TICKET      wake does not compare the ticket: a late timeout ends a later park
  *   BUG_COMMIT_BLIND   commit does not look at READY
@@ -212,38 +216,36 @@ inline returned()
 proctype Worker(bit has)
 {
     byte wt, w;
-    bit wc, wr, self, began;
+    bit wc, wr, self;
 
     do
     :: has && round == ROUNDS -> atomic { onstack = 0; has = 0; done = 1; break }
 
     :: has && round < ROUNDS ->
-        /* begin */
-        atomic { wt = ticket; wc = canc };
-        do
-        :: wc -> atomic { round = ROUNDS; began = 0; break }
-        :: !wc ->
-            atomic {
-                if
+        /* begin: one addition makes the next ticket and clears the flags */
 #ifdef BUG_BEGIN_STORE
-                :: true -> canc = wc;
+        atomic { wt = ticket; wc = canc };
+        atomic { ticket = wt + 1; canc = wc; claimed = 0; ready = 0; off = 0 };
 #else
-                :: wt == ticket && wc == canc ->
+        atomic { wc = canc; ticket++; claimed = 0; ready = 0; off = 0 };
 #endif
-                    ticket = wt + 1; claimed = 0; ready = 0; off = 0; began = 1;
-                    break
-                :: else -> wt = ticket; wc = canc
-                fi }
-        od;
+        self = 0;
+        if
+        :: wc ->                                 /* asked before it began: call it off */
+            atomic { if :: !claimed -> claimed = 1; ready = 1; win(ticket, CANCELLED); self = 1
+                        :: else              /* another canceller is delivering the same */
+                     fi }
+        :: else
+        fi;
         /* link unless complete, one waitable after the other */
-        w = 0; self = 0;
+        w = 0;
         do
-        :: began && w < 2 && !self ->
+        :: !wc && w < 2 && !self ->
             atomic {
                 if
                 :: fired[round * 2 + w] ->
                     if
-                    :: !claimed -> claimed = 1; win(ticket, DATA + w); self = 1
+                    :: !claimed -> claimed = 1; ready = 1; win(ticket, DATA + w); self = 1
                     :: else -> w = 2             /* somebody delivers: leave, and be resumed */
                     fi
                 :: else -> node[w] = ticket; w++
@@ -252,9 +254,8 @@ proctype Worker(bit has)
         od;
         atomic { wt = 0; wc = 0; w = 0 };
         if
-        :: !began -> skip
-        :: began && self -> returned()
-        :: began && !self ->
+        :: self -> returned()
+        :: !self ->
             if
             :: ready -> returned()               /* check: called off before the stack was left */
             :: true -> leave_commit()            /* or it did not look in time */

@@ -19,6 +19,8 @@ cc=${CC:-cc}
 seconds=60        # bound of one run
 megabytes=3000
 
+case model in *"$only"*) only= ;; esac
+only=${only%.pml}
 case $only in
 -h | --help) sed -n '3,14s/^# \{0,1\}//p' "$0"; exit 0 ;;
 esac
@@ -104,17 +106,20 @@ control mask/bug_depth_apart            mask -DBUG_DEPTH_APART
 control mask/bug_kill_shielded          mask -DKILLS=1 -DBUG_KILL_SHIELDED
 control mask/bug_begin_keeps            mask -DBUG_BEGIN_KEEPS
 
-model   deque                           deque -DP=3 -DTHIEVES=2 -DRESCUES=0
-model   deque_rescue                    deque -DP=3 -DTHIEVES=1 -DRESCUES=2
-model   deque_wrap                      deque -DP=4 -DTHIEVES=1 -DSTEALS=1
-model   deque_stuck_owner               deque -DP=3 -DTHIEVES=1 -DSTEALS=1 -DSTUCK=1
-control deque/bug_no_version            deque -DP=3 -DTHIEVES=1 -DBUG_NO_VERSION
-control deque/bug_narrow                deque -DP=5 -DRESCUES=0 -DSTEALS=4 -DBUG_NARROW
-control deque/bug_read_after            deque -DP=3 -DTHIEVES=1 -DBUG_READ_AFTER
-control deque/bug_raise_first           deque -DP=3 -DTHIEVES=1 -DBUG_RAISE_FIRST
-control deque/bug_no_membarrier         deque -DP=3 -DTHIEVES=1 -DBUG_NO_MEMBARRIER
-control deque/bug_no_recheck            deque -DP=3 -DTHIEVES=1 -DBUG_NO_RECHECK
-control deque/bug_no_rescue             deque -DP=3 -DTHIEVES=1 -DSTEALS=1 -DSTUCK=1 -DRESCUES=0
+model   deque                           deque -DP=3 -DRECLAIMS=1
+model   deque_4_items                   deque -DP=4 -DTHIEVES=1
+control deque/bug_lower_split           deque -DBUG_LOWER_SPLIT
+control deque/bug_narrow                deque -DP=5 -DSTEALS=4 -DRECLAIMS=0 -DSPILLS=0 -DBUG_NARROW
+control deque/bug_read_after            deque -DBUG_READ_AFTER
+control deque/bug_full_by_split         deque -DBUG_FULL_BY_SPLIT
+control deque/bug_publish_store         deque -DBUG_PUBLISH_STORE
+
+model   bias                            bias
+model   bias_strong                     bias -DSTRONG=1
+control bias/bug_no_membarrier          bias -DBUG_NO_MEMBARRIER
+control bias/bug_look_first             bias -DBUG_LOOK_FIRST
+control bias/bug_strong_no_fence        bias -DSTRONG=1 -DBUG_STRONG_NO_FENCE
+control bias/bug_early_give             bias -DBUG_EARLY_GIVE
 
 model   deque_single                    deque_single -DP=3
 control deque_single/bug_no_fence       deque_single -DP=3 -DBUG_NO_FENCE
@@ -129,7 +134,7 @@ control idle/bug_no_recheck             idle -DBUG_NO_RECHECK
 control idle/bug_no_next                idle -DBUG_NO_NEXT
 control idle/bug_recheck_silent         idle -DBUG_RECHECK_SILENT
 control idle/bug_next_early             idle -DBUG_NEXT_EARLY
-control idle/bug_role_in_advance        idle -DBUG_ROLE_IN_ADVANCE
+control idle/bug_count_apart            idle -DBUG_COUNT_APART
 
 model   nursery                         nursery
 model   nursery_no_cancel               nursery -DCANCELS=0
@@ -137,6 +142,7 @@ control nursery/bug_three_words         nursery -DBUG_THREE_WORDS
 control nursery/bug_touch_after         nursery -DBUG_TOUCH_AFTER
 control nursery/bug_admit_early         nursery -DBUG_ADMIT_EARLY
 control nursery/bug_walk_unlocked       nursery -DBUG_WALK_UNLOCKED
+control nursery/bug_no_walk_token       nursery -DBUG_NO_WALK_TOKEN
 
 echo "models: $passed passed, $failed failed, 0 skipped"
 [ $failed -eq 0 ]

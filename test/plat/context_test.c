@@ -3,8 +3,8 @@
  * Flows: what a switch keeps, where it begins, how a call is escaped from, what an unwinder sees.
  *
  * Registers are checked from assembly of the test's own, which fills every register that the ABI
- * calls callee-saved and compares after coming back. What needs the raw switch is left out under the
- * sanitizers, which must hear of every switch.
+ * calls callee-saved and compares after coming back. What needs the raw switch is left out under
+ * the sanitizers, which must hear of every switch.
  */
 #define _GNU_SOURCE 1
 #include "plat/context.h"
@@ -125,8 +125,7 @@ KIN_TEST(an_entry_that_returns_aborts, "")
 {
     kin__context_adopt(&home);
     flow_make(&echo, run_returning);
-    EXPECT_ABORT("entry does not return")
-    {
+    EXPECT_ABORT ("entry does not return") {
         kin__context_switch(&home, &echo.context, NULL);
     }
     flow_drop(&echo);
@@ -694,24 +693,9 @@ KIN_TEST(a_borrowed_run_parks_with_a_context_of_its_own, "")
 
 /* ---- what an unwinder sees ---- */
 
-#if defined(__has_include)
-#if __has_include(<valgrind/valgrind.h>)
-#include <valgrind/valgrind.h>
-#endif
-#endif
-
 #if !defined(KIN_SWITCH_GENERIC) && !KIN__ASAN && !KIN__TSAN
 
 void kin__entry_raw(void);
-
-static bool is_under_valgrind(void)
-{
-#ifdef RUNNING_ON_VALGRIND
-    return RUNNING_ON_VALGRIND != 0;
-#else
-    return false;
-#endif
-}
 
 typedef int backtrace_fn(void **addresses, int size);
 
@@ -763,9 +747,10 @@ KIN_TEST(backtrace_stops_at_the_entry, "")
     trace_in_a_flow();
 }
 
+#if defined(__x86_64__)
 KIN_TEST(libunwind_stops_at_the_entry, "")
 {
-    if (is_under_valgrind())
+    if (kin__is_under_valgrind())
         return; /* libunwind tries memory out by writing it to a pipe, which valgrind reports */
     void *library = dlopen("libunwind.so.8", RTLD_NOW);
 
@@ -777,6 +762,7 @@ KIN_TEST(libunwind_stops_at_the_entry, "")
     memcpy(&unwinder, &symbol, sizeof unwinder);
     trace_in_a_flow();
 }
+#endif
 
 #endif
 

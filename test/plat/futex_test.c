@@ -177,8 +177,8 @@ static void duel_light(void *arg)
             kin__cpu_relax();
         kin__store_relaxed(&flag_light, i); /* relaxed: ordered by the two fences */
         kin__fence_light(); /* flag_light before flag_heavy; its mirror is the membarrier */
-        kin__store_release(&saw_light, i * 2 + (kin__load_relaxed(&flag_heavy) == i));
-        /* the load above is relaxed: ordered by the fence; the store pairs with the test's acquire */
+        uint32_t light_saw = kin__load_relaxed(&flag_heavy) == i; /* relaxed: by the two fences */
+        kin__store_release(&saw_light, i * 2 + light_saw); /* pairs with the acquire in the test */
     }
 }
 

@@ -47,15 +47,16 @@ KIN_TEST(a_thread_runs_with_its_name_and_is_joined, "")
     EXPECT_EQ(report.tid_known, report.tid);
     EXPECT_EQ(report.thread.handle, 0);
     EXPECT_EQ(kin__load_relaxed(&report.thread.tid), 0); /* alone: the thread has ended */
-    kin__thread_join(&report.thread); /* none: nothing happens */
+    kin__thread_join(&report.thread);                    /* none: nothing happens */
 }
 
 KIN_TEST(a_long_name_is_cut, "")
 {
     struct report report = {.tid = 0};
 
-    EXPECT_EQ(kin__thread_start(&report.thread, look_around, &report, 1, "a name of thirty bytes or so"),
-              0);
+    EXPECT_EQ(
+        kin__thread_start(&report.thread, look_around, &report, 1, "a name of thirty bytes or so"),
+        0);
     kin__thread_join(&report.thread);
     EXPECT_STR(report.name, "a name of thirt");
 }
@@ -173,21 +174,17 @@ KIN_TEST(ranks_may_rise, "")
 KIN_TEST(a_rank_that_does_not_rise_aborts, "")
 {
     kin__rank_take(KIN__RANK_TIMER);
-    EXPECT_ABORT("lock ranks rise")
-    {
+    EXPECT_ABORT ("lock ranks rise") {
         kin__rank_take(KIN__RANK_WAIT);
     }
-    EXPECT_ABORT("lock ranks rise")
-    {
+    EXPECT_ABORT ("lock ranks rise") {
         kin__rank_take(KIN__RANK_TIMER);
     }
-    EXPECT_ABORT("lock ranks rise")
-    {
+    EXPECT_ABORT ("lock ranks rise") {
         kin__rank_take(KIN__RANK_NURSERY);
     }
     kin__rank_give(KIN__RANK_TIMER);
-    EXPECT_ABORT("the thread that took it")
-    {
+    EXPECT_ABORT ("the thread that took it") {
         kin__rank_give(KIN__RANK_TIMER);
     }
 }
@@ -214,8 +211,7 @@ KIN_TEST(a_lock_checks_its_rank, "")
     static struct kin__lock low, high;
 
     kin__lock_take(&high, KIN__RANK_POOL);
-    EXPECT_ABORT("lock ranks rise")
-    {
+    EXPECT_ABORT ("lock ranks rise") {
         kin__lock_take(&low, KIN__RANK_TASK);
     }
     kin__lock_give(&high, KIN__RANK_POOL);

@@ -137,8 +137,10 @@ KIN_TEST(other_controllers_are_not_cpu, "")
 KIN_TEST(nonsense_is_no_limit, "")
 {
     static const char *const texts[] = {
-        "",      "\n",       "0 100000\n", "100000 0\n", "-5 100000\n", "abc def\n", "100000\n",
-        "max\n", "99999999999999999999999999 1\n",       "7\t",         "100000 -1\n",
+        "",           "\n",          "0 100000\n",
+        "100000 0\n", "-5 100000\n", "abc def\n",
+        "100000\n",   "max\n",       "99999999999999999999999999 1\n",
+        "7\t",        "100000 -1\n",
     };
     static const char *const groups[] = {"", "\n\n", "0", "0:", "0::", ":::::", "x\n0::/app\n"};
     char *large = malloc(100001);
@@ -179,7 +181,7 @@ KIN_TEST(the_count_respects_the_affinity, "")
     EXPECT_GE(all, 1);
     EXPECT_LE(all, CPU_COUNT(&before));
     CPU_ZERO(&one);
-    for (int i = 0; i < CPU_SETSIZE; i++)
+    for (size_t i = 0; i < CPU_SETSIZE; i++)
         if (CPU_ISSET(i, &before)) {
             CPU_SET(i, &one);
             break;
@@ -237,8 +239,7 @@ KIN_TEST(a_full_pipe_is_waited_for, "")
 
 KIN_TEST(abort_ends_by_its_signal, "")
 {
-    EXPECT_ABORT("last words")
-    {
+    EXPECT_ABORT ("last words") {
         kin__plat_write(2, "last words\n", 11);
         kin__plat_abort();
     }

@@ -51,13 +51,13 @@ struct range {
 
 static const int signals[SIGNALS] = {SIGSEGV, SIGBUS};
 
-static struct kin__lock lock;                 /* rank LEAF; users, is_installed, what init writes */
-static unsigned users;                        /* inits without a fini */
-static bool is_installed;                     /* stays true when somebody installed on top of us */
-static struct sigaction previous[SIGNALS];    /* written before the handler is installed */
-static struct range libc_ranges[RANGES_MAX];  /* likewise */
-static size_t libc_range_count;               /* likewise; 0: libc cannot be told apart */
-static _Atomic(resolve_fn *) resolver;        /* NULL: pass everything on */
+static struct kin__lock lock;                /* rank LEAF; users, is_installed, what init writes */
+static unsigned users;                       /* inits without a fini */
+static bool is_installed;                    /* stays true when somebody installed on top of us */
+static struct sigaction previous[SIGNALS];   /* written before the handler is installed */
+static struct range libc_ranges[RANGES_MAX]; /* likewise */
+static size_t libc_range_count;              /* likewise; 0: libc cannot be told apart */
+static _Atomic(resolve_fn *) resolver;       /* NULL: pass everything on */
 
 static __thread __attribute__((tls_model("initial-exec"))) char *alt_base; /* NULL: none */
 static __thread __attribute__((tls_model("initial-exec"))) stack_t alt_before;

@@ -3,13 +3,14 @@
  * Threads of the operating system: start, name, join, CPU time; one pointer and, in debug builds,
  * the set of lock ranks per thread.
  *
- * A thread of ours leaves signals to the program's own threads: it blocks all but those that its own
- * instructions cause (a fault must reach the handler at once) and SIGPROF (a profiler wants to see
- * it). The mask is set before the thread exists, so there is no moment in which it has another one.
+ * A thread of ours leaves signals to the program's own threads: it blocks all but those that its
+ * own instructions cause (a fault must reach the handler at once) and SIGPROF (a profiler wants to
+ * see it). The mask is set before the thread exists, so there is no moment in which it has another
+ * one.
  *
  * Everything per thread uses the initial-exec model, a fixed offset from the thread pointer. The
- * general model calls a function whose result compilers remember across a switch, and after a switch
- * the task may be on another thread.
+ * general model calls a function whose result compilers remember across a switch, and after a
+ * switch the task may be on another thread.
  */
 #define _GNU_SOURCE 1
 #include "plat/plat.h"
@@ -19,6 +20,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <link.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -28,7 +30,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NAME_BYTES 16u /* the kernel's limit, with the terminating zero */
+#define NAME_BYTES 16u            /* the kernel's limit, with the terminating zero */
+#define THREAD_RECORD_BYTES 8192u /* the C library's own part, with its spare TLS */
 
 #define PER_THREAD _Thread_local __attribute__((tls_model("initial-exec")))
 
@@ -65,10 +68,32 @@ static void set_of_blocked(sigset_t *set)
         (void)sigdelset(set, own[i]);
 }
 
-static int create_thread(struct kin__thread *thread, struct start *start, size_t stack_bytes)
+static int add_tls(struct dl_phdr_info *object, size_t size, void *sum)
+{
+    (void)size;
+    for (size_t i = 0; i < object->dlpi_phnum; i++)
+        if (object->dlpi_phdr[i].p_type == PT_TLS)
+            *(size_t *)sum += object->dlpi_phdr[i].p_memsz + object->dlpi_phdr[i].p_align;
+    return 0;
+}
+
+/* What must be asked for so that stack_bytes are left: the C library puts the thread's TLS, its own
+ * record and the guard into the same piece of memory. Some programs have large TLS. */
+static size_t with_overhead(size_t stack_bytes)
 {
     const size_t page = kin__vm_page();
     size_t bytes = stack_bytes;
+    size_t tls = 0;
+
+    (void)dl_iterate_phdr(add_tls, &tls);
+    if (bytes < (size_t)PTHREAD_STACK_MIN)
+        bytes = (size_t)PTHREAD_STACK_MIN;
+    bytes += tls + THREAD_RECORD_BYTES + page;
+    return bytes < stack_bytes ? stack_bytes : (bytes + page - 1) & ~(page - 1);
+}
+
+static int create_thread(struct kin__thread *thread, struct start *start, size_t stack_bytes)
+{
     pthread_attr_t attr;
     pthread_t handle;
     sigset_t blocked, before;
@@ -76,10 +101,7 @@ static int create_thread(struct kin__thread *thread, struct start *start, size_t
     int rc = pthread_attr_init(&attr);
     if (rc)
         return -rc;
-    if (bytes < (size_t)PTHREAD_STACK_MIN)
-        bytes = (size_t)PTHREAD_STACK_MIN;
-    bytes = (bytes + page - 1) & ~(page - 1);
-    rc = pthread_attr_setstacksize(&attr, bytes);
+    rc = pthread_attr_setstacksize(&attr, with_overhead(stack_bytes));
     if (!rc) {
         set_of_blocked(&blocked);
         (void)pthread_sigmask(SIG_SETMASK, &blocked, &before);

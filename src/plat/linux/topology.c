@@ -6,8 +6,8 @@
  * quota of 150 ms every 100 ms is two CPUs at most. The groups are those of /proc/self/cgroup, and
  * every group above them counts too, because any of them may be the tighter one. Version 2 keeps
  * "quota period" or "max period" in cpu.max, version 1 keeps two numbers in two files, -1 for no
- * quota. They are looked for where every distribution mounts them; in a container whose own group is
- * mounted as the root, the walk upwards ends at that root and finds it.
+ * quota. They are looked for where every distribution mounts them; in a container whose own group
+ * is mounted as the root, the walk upwards ends at that root and finds it.
  *
  * All reads are bounded, and a file that is missing, cut or nonsense is a file without a limit.
  */
@@ -27,7 +27,7 @@
 #define CGROUP_BYTES 8192u   /* of /proc/self/cgroup */
 #define PATH_BYTES 4096u
 #define NUMBER_MAX 1000000000000u /* 1000 s in ns would still fit; larger is nonsense */
-#define WRITE_WAITS 50     /* a full pipe is waited for this often, 100 ms each */
+#define WRITE_WAITS 50            /* a full pipe is waited for this often, 100 ms each */
 
 /* ---- CPUs ---- */
 
@@ -221,6 +221,7 @@ void kin__plat_write(int fd, const char *text, size_t size)
         if (n > 0) {
             text += n;
             size -= (size_t)n;
+            waits = 0;
         } else if (n < 0 && errno == EAGAIN && waits++ < WRITE_WAITS) {
             struct pollfd room = {.fd = fd, .events = POLLOUT};
             (void)poll(&room, 1, 100);

@@ -19,6 +19,7 @@
 #define _GNU_SOURCE 1
 #include "base/assert.h"
 #include "base/lock.h"
+#include "plat/context.h"
 #include "plat/plat.h"
 
 #include <errno.h>
@@ -26,13 +27,14 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
-#define GUARD_INSTALL 102     /* MADV_GUARD_INSTALL, younger than most headers */
-#define DONTNEED_LOCKED 24    /* MADV_DONTNEED_LOCKED */
+#define GUARD_INSTALL 102      /* MADV_GUARD_INSTALL, younger than most headers */
+#define DONTNEED_LOCKED 24     /* MADV_DONTNEED_LOCKED */
 #define SELF_DESCRIPTOR -10001 /* PIDFD_SELF_THREAD_GROUP */
-#define BATCH 64u             /* 1 KiB of the caller's stack; more gains nothing measurable */
-#define BATCH_MIN 4u          /* below this, opening a descriptor costs more than it saves */
+#define BATCH 64u              /* 1 KiB of the caller's stack; more gains nothing measurable */
+#define BATCH_MIN 4u           /* below this, opening a descriptor costs more than it saves */
 #ifndef SYS_process_madvise
 #define SYS_process_madvise 440
 #endif
@@ -40,18 +42,18 @@
 #define SYS_pidfd_open 434
 #endif
 
-/* Guards made by mprotect in one stretch of memory, so that a release gives them back. */
+/* Guards made by mprotect in one call, so that a release gives them back. */
 struct stretch {
     struct stretch *next;
     uintptr_t low, high;
     size_t count;
 };
 
-static kin__a32 page_bytes;      /* 0: not asked for yet */
-static kin__a32 way_known;       /* enum kin__vm_way; KIN__VM_PROBE: not known yet */
-static struct kin__lock lock;    /* rank LEAF; the two below */
+static kin__a32 page_bytes;   /* 0: not asked for yet */
+static kin__a32 way_known;    /* enum kin__vm_way; KIN__VM_PROBE: not known yet */
+static struct kin__lock lock; /* rank LEAF; the two below */
 static struct stretch *stretches;
-static size_t mprotect_guards;   /* never above KIN__VM_MPROTECT_MAX */
+static size_t mprotect_guards; /* never above KIN__VM_MPROTECT_MAX */
 
 size_t kin__vm_page(void)
 {
@@ -176,16 +178,11 @@ static void record_guards(uintptr_t low, uintptr_t high, size_t made, size_t adm
 
     kin__lock_take(&lock, KIN__RANK_LEAF);
     mprotect_guards -= admitted - made;
-    if (stretch && stretches && stretches->high == low) {
-        stretches->high = high;
-        stretches->count += made;
-    } else if (stretch) {
+    if (stretch) {
         *stretch = (struct stretch){stretches, low, high, made};
         stretches = stretch;
-        stretch = NULL;
     }
     kin__lock_give(&lock, KIN__RANK_LEAF);
-    free(stretch);
 }
 
 static size_t guard_mprotect(char *base, size_t stride, size_t guard_bytes, size_t count)
@@ -199,20 +196,28 @@ static size_t guard_mprotect(char *base, size_t stride, size_t guard_bytes, size
     return made;
 }
 
-/* Finds out once what the kernel can do, on a page of its own. */
+/* Whether the kernel cannot read p either: emulators say yes to every advice and do nothing. The
+ * call sleeps for what it reads there, no time at all in memory not touched before. */
+static bool faults(const char *p)
+{
+    return syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, p, NULL) != 0 && errno == EFAULT;
+}
+
+/* Finds out once what the kernel can do, on two pages of its own. */
 static enum kin__vm_way probe(void)
 {
     const size_t page = kin__vm_page();
     enum kin__vm_way way = KIN__VM_MPROTECT;
-    char *base = map(page);
+    char *base;
 
-    if (!base)
+    /* Valgrind does not know guard regions, but it does know what mprotect does. */
+    if (kin__is_under_valgrind() || !(base = map(2 * page)))
         return way;
-    if (guard_batch(base, page, page, 1) == 1)
+    if (guard_batch(base, page, page, 1) == 1 && faults(base))
         way = KIN__VM_BATCH;
-    else if (guard_madvise(base, page, page, 1) == 1)
+    else if (guard_madvise(base + page, page, page, 1) == 1 && faults(base + page))
         way = KIN__VM_MADVISE;
-    (void)munmap(base, page);
+    (void)munmap(base, 2 * page);
     return way;
 }
 
