@@ -17,6 +17,7 @@ import pathlib
 import platform
 import re
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -105,7 +106,7 @@ CASES = (
     Case("parked", "1M parked tasks", "parked", 1, M, 0, ("go", "erlang", "tokio"), PARKED,
          (("kin", ()), ("kin 64K", ("64",))), "heavy"),
     Case("queued", "10M queued tasks", "queued", 1, 10 * M, 0, ("tokio",), QUEUED, cost="heavy"),
-    Case("steal", "steal while the thief searches, 2 workers", "steal", 2, 20_000, 0, (), STEAL),
+    Case("steal", "steal while the thief searches, 2 workers", "steal", 2, 10_000, 0, (), STEAL),
     Case("sleepers", "1M sleeping tasks, deadlines within 10 s", "sleepers", 1, M, 10_000,
          ("go", "erlang", "tokio"), SLEEPERS, cost="sleep"),
 )
@@ -285,8 +286,10 @@ def measure(command):
         if len(fields) == 3:
             figures[fields[0]] = (float(fields[1]), fields[2])
     if done.returncode != 0:
-        tail = (done.stderr.strip().splitlines() or [""])[-1]
-        return "ended with status %d %s" % (done.returncode, tail)
+        tail = (done.stderr.strip().splitlines() or ["without a word"])[-1]
+        if done.returncode < 0:
+            return "died of %s: %s" % (signal.Signals(-done.returncode).name, tail)
+        return "ended with status %d: %s" % (done.returncode, tail)
     return figures or "printed no figure"
 
 
@@ -381,7 +384,7 @@ def target_rows(results):
                 if label != "kin":
                     title += " (%s)" % label
                 if value is None:
-                    why = "; ".join(mine.failures) if mine and mine.failures else "not measured"
+                    why = "FAILED" if mine and mine.failures else "not measured"
                     rows.append((title, metric, "-", "-", why))
                     continue
                 reached = "yes" if value <= metric.target else "NO, x%.2f" % (value / metric.target)
@@ -401,10 +404,15 @@ def comparison_rows(results):
             for label, one in series.items():
                 values = one.samples.get(metric.name)
                 if not values:
-                    yield title, label, "-", "; ".join(one.failures), ""
+                    yield title, label, "-", "failed", ""
                 else:
                     against = "" if label == "kin" else ratio(kin, one.median(metric.name))
                     yield title, label, number(one.median(metric.name)), spread(values), against
+
+
+def failure_lines(results):
+    return ["%s of %s: %s" % (label, case.key, "; ".join(one.failures))
+            for case, series in results for label, one in series.items() if one.failures]
 
 
 def print_table(header, rows):
@@ -485,6 +493,10 @@ def report(results, built, missing, facts):
                  "five times as much).\n")
     parts.append(markdown_table(("figure", "who", "median", "spread", "kin : peer"),
                                 comparison_rows(results)))
+    failed = failure_lines(results)
+    if failed:
+        parts.append("\n## Failures\n")
+        parts += ["- " + line for line in failed]
     parts.append("\n## Notes\n")
     notes = HERE / "NOTES.md"
     text = notes.read_text() if notes.exists() else ""
@@ -566,7 +578,8 @@ def main():
     facts["seconds"] = time.monotonic() - start
     facts["load_after"] = load()
     print()
-    print_table(("figure", "who", "median", "min..max", "kin : peer"), list(comparison_rows(results)))
+    print_table(("figure", "who", "median", "min..max", "kin : peer"),
+                list(comparison_rows(results)))
     print_table(("target", "at most", "median", "min..max", "reached"),
                 [(title, "%s %s" % (number(m.target), m.unit), value, wide, reached)
                  for title, m, value, wide, reached in target_rows(results)])
@@ -575,8 +588,7 @@ def main():
     output.write_text(report(results, built, missing, facts))
     keep_raw(directory / "results.json", results)
     print("written: %s" % short([output]))
-    failed = ["%s of %s: %s" % (label, case.key, "; ".join(one.failures))
-              for case, series in results for label, one in series.items() if one.failures]
+    failed = failure_lines(results)
     for line in failed:
         print("failed: " + line)
     return 1 if failed or "kin" in missing else 0

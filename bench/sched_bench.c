@@ -109,7 +109,8 @@ static int queued_main(void *arg)
     for (int64_t i = 0; i < bench_args.n; i++)
         bench_must(kin_spawn(&n, counted, NULL), "spawn");
     bench_print("create", (double)(bench_now() - start) / 1e9, "s");
-    bench_must(kin__load_relaxed(&ran) ? -EBUSY : 0, "a child ran too early"); /* relaxed: counter */
+    /* relaxed: a counter */
+    bench_must(kin__load_relaxed(&ran) ? -EBUSY : 0, "a child ran too early");
     bench_print("memory", (double)(bench_memory() - before) / (double)bench_args.n, "B");
     start = bench_now();
     bench_must(kin_nursery_join(&n, NULL), "join");

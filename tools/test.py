@@ -183,29 +183,40 @@ def configure_and_build(ctx, variant, flags, targets, keep_going=False):
     return status, output
 
 
-def build_suite(ctx, variant, flags, names):
-    """Builds the named test programs. When something does not compile, the others are still
-    built, and every program that is missing then counts as failed."""
+def errors_in(output):
+    """The lines of a build's output that say what is wrong, each once."""
+    lines = [line for line in output.splitlines()
+             if re.search(r"error:|warning:|undefined reference|Error:", line)]
+    return "\n".join(dict.fromkeys(lines)) or output
+
+
+def build_suite(ctx, variant, flags, chosen):
+    """Builds the named test programs and returns those that are there. When something does not
+    compile, the others are still built; what is missing then is one failure, with the names."""
+    names = [name for name, _ in chosen]
     targets = ["test_" + name.replace("/", "_") for name in names]
+    flags = flags + ["-DKIN_TESTS=ON", "-DCMAKE_C_FLAGS=-Werror"]
     start = time.time()
-    status, output = configure_and_build(ctx, variant, flags + ["-DCMAKE_C_FLAGS=-Werror"], targets)
+    status, output = configure_and_build(ctx, variant, flags, targets)
     if status != 0:
         shutil.rmtree(os.path.join(BUILD, variant, "test"), ignore_errors=True)
-        status, output = configure_and_build(ctx, variant, flags + ["-DCMAKE_C_FLAGS=-Werror"],
-                                             targets, keep_going=True)
-        errors = dict.fromkeys(line for line in output.splitlines()
-                               if re.search(r"error:|warning:|undefined reference|Error:", line))
-        ctx.results.fail("the build of %s" % variant, "\n".join(errors) or output)
+        status, output = configure_and_build(ctx, variant, flags, targets, keep_going=True)
+        missing = [name for name in names if not os.path.exists(program_of(variant, name))]
+        ctx.results.fail("the build of %s" % variant,
+                         "%s\nnot built: %s" % (errors_in(output), ", ".join(missing)))
     print("    built in %.0f s" % (time.time() - start), flush=True)
+    return [(name, filters) for name, filters in chosen
+            if os.path.exists(program_of(variant, name))]
+
+
+def program_of(variant, name):
+    return os.path.join(BUILD, variant, "test", name)
 
 
 def run_program(ctx, variant, name, filters, env, prefix, label):
     """Runs one test program and counts its tests."""
-    program = os.path.join(BUILD, variant, "test", name)
-    if not os.path.exists(program):
-        return name, -1, "%s was not built\n" % name, 0.0
     start = time.time()
-    status, output = run(prefix + [program] + filters, timeout=900, env=env)
+    status, output = run(prefix + [program_of(variant, name)] + filters, timeout=900, env=env)
     log(label, name, output)
     return name, status, output, time.time() - start
 
@@ -246,7 +257,7 @@ def variant_stage(variant, flags, tools=(), floors=None, env=None, prefix=None):
         if missing:
             ctx.results.skip(variant, "%s is not installed" % missing)
             return
-        build_suite(ctx, variant, flags + ["-DKIN_TESTS=ON"], [name for name, _ in chosen])
+        chosen = build_suite(ctx, variant, flags, chosen)
         run_suite(ctx, variant, chosen, env, prefix)
 
     return stage
@@ -266,7 +277,7 @@ def stage_valgrind(ctx):
     if have("valgrind"):
         ctx.results.skip("valgrind", "valgrind is not installed")
         return
-    build_suite(ctx, "debug", debug_flags() + ["-DKIN_TESTS=ON"], [name for name, _ in chosen])
+    chosen = build_suite(ctx, "debug", debug_flags(), chosen)
     run_suite(ctx, "debug", chosen, {"KIN_TEST_SCALE": "20"},
               ["valgrind", "-q", "--error-exitcode=77", "--leak-check=full",
                "--errors-for-leak-kinds=definite", "--fair-sched=yes"], "valgrind")
@@ -276,7 +287,7 @@ def stage_hard(ctx):
     chosen = ctx.suite(FLOORS_HARD)
     if not chosen:
         return
-    build_suite(ctx, "debug", debug_flags() + ["-DKIN_TESTS=ON"], [name for name, _ in chosen])
+    chosen = build_suite(ctx, "debug", debug_flags(), chosen)
     for mode in HARD_MODES:
         print("  KIN_HARD=%s" % mode, flush=True)
         run_suite(ctx, "debug", chosen, {"KIN_HARD": mode, "KIN_TEST_SCALE": "3"}, None,
@@ -314,6 +325,7 @@ def stage_model(ctx):
 def stage_tidy(ctx):
     if ctx.wants("tidy"):
         script(ctx, "tidy", [sys.executable, "tools/tidy.py"])
+        script(ctx, "tidy_test", [sys.executable, "test/tools/tidy_test.py"])
 
 
 def stage_headers(ctx):
@@ -508,7 +520,7 @@ def stage_examples(ctx):
         status, output = configure_and_build(ctx, "examples-" + variant, flags + [
             "-DKIN_TESTS=OFF", "-DCMAKE_C_FLAGS=-Werror"], ["example_" + name for name in names])
         if status != 0:
-            ctx.results.fail("the build of the examples", output)
+            ctx.results.fail("the build of the examples, %s" % variant, errors_in(output))
             continue
         for name in names:
             program = os.path.join(BUILD, "examples-" + variant, "examples", name)

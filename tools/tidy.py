@@ -73,12 +73,13 @@ RAW_ATOMIC = re.compile(r"\b(atomic_\w+|memory_order_\w+|__atomic_\w+|__sync_\w+
 
 TAG = re.compile(r"(?<![\w\])])\[([A-Z0-9][A-Za-z0-9]*(?:[-:.][A-Za-z0-9]+)*)\]")
 TAG_SHAPE = re.compile(r"(?=.*[A-Z:])..")
+CASE = re.compile(r"[A-Z]\d{3}$")     # a case that a peer's own tests check: spec/README.md
 ASSERTION = re.compile(r"\bKIN__(?:CHECK|ASSERT|AUDIT)\s*\(")
 TEST_TAGS = re.compile(r'\bKIN_TEST(?:_LIMIT)?\s*\(\s*\w+\s*,\s*"([^"]*)"')
 
 C_FILES = (".c", ".h")
-TEXT_FILES = (".c", ".h", ".S", ".py", ".sh", ".md", ".pml", ".tsv", ".txt", ".cmake", ".cpp", ".hpp",
-              ".in", ".json", ".map", ".yml", ".mk", ".go", ".rs", ".erl", ".toml")
+TEXT_FILES = (".c", ".h", ".S", ".py", ".sh", ".md", ".pml", ".tsv", ".txt", ".cmake", ".cpp",
+              ".hpp", ".in", ".json", ".map", ".yml", ".mk", ".go", ".rs", ".erl", ".toml")
 SKIPPED_DIRS = {".git", "build", "dist", "__pycache__", "target", "node_modules"}
 LEVELS = {"MUST", "SHOULD", "MAY", "RULE"}
 
@@ -191,7 +192,7 @@ def floor_of(path):
     return parts[1] if len(parts) > 2 and parts[0] == "src" else None
 
 
-# ---- the rules: each yields (path, line, message) -------------------------------------------------
+# ---- the rules: each yields (path, line, message) ------------------------------------------------
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
@@ -211,7 +212,7 @@ def rule_floor(tree):
             if path.startswith("src/"):
                 if kind == '"' and target not in FLOORS:
                     yield path, number, f'"{name}" is not written as "floor/file.h"'
-                elif target in FLOORS and kind == '"' and FLOORS.index(target) > FLOORS.index(floor):
+                elif kind == '"' and FLOORS.index(target) > FLOORS.index(floor):
                     yield path, number, f"{floor} looks up at {target}: {name}"
             elif path.startswith("include/"):
                 if kind == '"' or target in FLOORS:
@@ -286,7 +287,7 @@ def read_index(tree):
             continue
         cells = line.split("\t")
         if len(cells) != 5:
-            wrong.append((path, number, "needs five columns: tag, level, floor, when, what it asks"))
+            wrong.append((path, number, "needs five columns: tag, level, floor, when, text"))
             continue
         tag, level, floor, when, text = cells
         if tag == "tag":
@@ -320,7 +321,7 @@ def tags_of(tree, path):
         column = place - (file.code.rfind("\n", 0, place) + 1)
         clause = file.string_in(line, column)
         if clause is not None:
-            for tag in clause.split():
+            for tag in clause.split(": ")[0].split():    # "F2: what it means here" is fine too
                 yield line, tag
     for match in TEST_TAGS.finditer(file.text):
         line = file.text.count("\n", 0, match.start(1)) + 1
@@ -351,7 +352,7 @@ def rule_tag(tree):
     yield from wrong
     for path in tree.under("src", "include", "test", "tools", "examples"):
         for line, tag in tags_of(tree, path):
-            if tag not in clauses and tag != "house":
+            if tag not in clauses and tag != "house" and not CASE.match(tag):
                 yield path, line, f"[{tag}] is not in spec/index.tsv"
 
 

@@ -30,6 +30,9 @@
 #define CHUNK_BYTES ((size_t)CHUNK_FRAMES * KIN__FRAME_BYTES)
 #define CHUNKS (1u << (KIN__FRAME_INDEX_BITS - CHUNK_BITS))
 #define GROW_MAX 64u /* chunks reserved at a time, after doubling from 1 */
+/* Chunks from which on they are dense enough for huge pages: a program with that many tasks passes
+ * over them again and again, and small pages would cost it a table walk every twenty frames. */
+#define HUGE_FROM 16u
 #define BATCHES_MAX ((1u << KIN__FRAME_INDEX_BITS) / KIN__FRAME_BATCH)
 #define INDEX_MASK ((UINT64_C(1) << KIN__FRAME_INDEX_BITS) - 1)
 
@@ -77,6 +80,8 @@ static bool grow_locked(struct pool *pool)
         chunks /= 2;
     if (!base)
         return false;
+    if (chunks >= HUGE_FROM)
+        kin__vm_prefer_huge(base, chunks * CHUNK_BYTES);
 
     for (uint32_t i = 0; i < chunks; i++) {
         uint64_t chunk = (uint64_t)(uintptr_t)(base + i * CHUNK_BYTES);

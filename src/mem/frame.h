@@ -54,12 +54,8 @@ static inline struct kin__frame *kin__frame_alloc(struct kin__frame_cache *cache
     struct kin__frame *frame = cache->free;
     if (__builtin_expect(!frame, 0))
         return kin__frame_alloc_slow(cache);
-    struct kin__frame *next = frame->free_next;
-    cache->free = next;
+    cache->free = frame->free_next;
     cache->count--;
-    /* Frames of a large batch are cold: the next one is on its way while this one is filled in. */
-    __builtin_prefetch(next, 1);
-    __builtin_prefetch((char *)next + 64, 1);
     return frame;
 }
 

@@ -39,6 +39,7 @@
 void __sanitizer_start_switch_fiber(void **fake_stack_save, const void *bottom, size_t size);
 void __sanitizer_finish_switch_fiber(void *fake_stack_save, const void **bottom_old,
                                      size_t *size_old);
+void __asan_unpoison_memory_region(const volatile void *low, size_t bytes);
 #endif
 #if KIN__TSAN
 void *__tsan_get_current_fiber(void);
@@ -57,7 +58,7 @@ extern struct kin__fp {
     uint32_t x87;
     uint32_t load_always; /* 1: load mxcsr without looking whether it differs */
 } kin__fp;
-__attribute__((visibility("hidden"))) struct kin__fp kin__fp = {0x1f80, 0x037f, 0};
+KIN__FROM_ASM struct kin__fp kin__fp = {0x1f80, 0x037f, 0};
 
 /* AMD from family 0x19 on (measured on Zen 4: always loading 5.0 ns, comparing 7.0 ns a switch). */
 static bool is_loading_cheaper(void)
@@ -87,8 +88,8 @@ static void learn_machine(void)
     kin__fp.load_always = is_loading_cheaper();
 }
 
-void *kin__make_raw(void *base, void (*begin)(void *pass, void (*entry)(void *)),
-                    void (*entry)(void *pass))
+void *kin__make_raw(void *base, void (*entry)(void *pass),
+                    void (*first)(void *pass, void (*entry)(void *)))
 {
     uint64_t *sp = (uint64_t *)base - 10;
 
@@ -96,9 +97,10 @@ void *kin__make_raw(void *base, void (*begin)(void *pass, void (*entry)(void *))
     sp[1] = 0;                          /* r15 */
     sp[2] = 0;                          /* r14 */
     sp[3] = (uint64_t)(uintptr_t)entry; /* r13: second argument */
-    sp[4] = (uint64_t)(uintptr_t)begin; /* r12: what kin__entry_raw calls */
-    sp[5] = 0;                          /* rbx */
-    sp[6] = 0;                          /* rbp */
+    /* r12: what kin__entry_raw calls */
+    sp[4] = first ? (uint64_t)(uintptr_t)first : (uint64_t)(uintptr_t)entry;
+    sp[5] = 0; /* rbx */
+    sp[6] = 0; /* rbp */
     sp[7] = (uint64_t)(uintptr_t)kin__entry_raw;
     sp[8] = 0; /* ends a walk along return addresses */
     sp[9] = 0;
@@ -128,9 +130,9 @@ extern struct kin__fp {
     uint32_t leave_by_ret; /* 1: landings of jumps must be marked, and ours are not */
 } kin__fp;
 #if defined(__ARM_FEATURE_BTI_DEFAULT)
-__attribute__((visibility("hidden"))) struct kin__fp kin__fp = {0, 1};
+KIN__FROM_ASM struct kin__fp kin__fp = {0, 1};
 #else
-__attribute__((visibility("hidden"))) struct kin__fp kin__fp = {0, 0};
+KIN__FROM_ASM struct kin__fp kin__fp = {0, 0};
 #endif
 
 static void learn_machine(void)
@@ -143,14 +145,15 @@ static void learn_machine(void)
     __asm__ volatile("mrs %0, fpcr" : "=r"(kin__fp.fpcr));
 }
 
-void *kin__make_raw(void *base, void (*begin)(void *pass, void (*entry)(void *)),
-                    void (*entry)(void *pass))
+void *kin__make_raw(void *base, void (*entry)(void *pass),
+                    void (*first)(void *pass, void (*entry)(void *)))
 {
     uint64_t *sp = (uint64_t *)base - 24;
 
     for (int i = 0; i < 24; i++)
         sp[i] = 0;
-    sp[0] = (uint64_t)(uintptr_t)begin; /* x19: what kin__entry_raw calls */
+    /* x19: what kin__entry_raw calls */
+    sp[0] = first ? (uint64_t)(uintptr_t)first : (uint64_t)(uintptr_t)entry;
     sp[1] = (uint64_t)(uintptr_t)entry; /* x20: second argument */
     sp[11] = (uint64_t)(uintptr_t)kin__entry_raw;
     sp[20] = kin__fp.fpcr;
@@ -169,22 +172,29 @@ bool kin__context_supported(void)
 
 #endif
 
+KIN__FROM_ASM void kin__entry_returned(void)
+{
+    kin__check_failed("entry does not return", "house", __FILE__, __LINE__, __func__);
+}
+
+#if KIN__ASAN
 /* The first thing that happens on the stack of a flow. */
 static void begin_flow(void *pass, void (*entry)(void *))
 {
-#if KIN__ASAN
     __sanitizer_finish_switch_fiber(NULL, NULL, NULL);
-#endif
     entry(pass);
-    kin__check_failed("entry does not return", "house", __FILE__, __LINE__, __func__);
+    kin__entry_returned();
 }
+#else
+#define begin_flow NULL
+#endif
 
 void kin__context_make(struct kin__context *context, void *low, void *base,
                        void (*entry)(void *pass))
 {
     KIN__CHECK(kin__context_supported(), "house: no user shadow stack");
     KIN__ASSERT(((uintptr_t)base & 15) == 0, "house");
-    context->sp = kin__make_raw(base, begin_flow, entry);
+    context->sp = kin__make_raw(base, entry, begin_flow);
 #if KIN__ASAN
     context->fake_stack = NULL;
     context->low = low;
@@ -258,6 +268,20 @@ void kin__context_jump(struct kin__context *from, struct kin__context *to, void 
     kin__jump_raw(to->sp, pass);
 }
 
+#endif
+
+#if KIN__ASAN
+void kin__context_move(struct kin__context *context, const void *low, const void *base)
+{
+    size_t bytes = (size_t)((const char *)base - (const char *)low);
+
+    /* A switch to itself: the fake stack stays, the bounds change. */
+    __sanitizer_start_switch_fiber(&context->fake_stack, low, bytes);
+    __sanitizer_finish_switch_fiber(context->fake_stack, NULL, NULL);
+    __asan_unpoison_memory_region(low, bytes);
+    context->low = low;
+    context->bytes = bytes;
+}
 #endif
 
 bool kin__is_under_valgrind(void)

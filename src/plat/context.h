@@ -14,9 +14,19 @@
 #ifndef KIN_PLAT_CONTEXT_H
 #define KIN_PLAT_CONTEXT_H
 
+#include "base/assert.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* On a definition that assembly refers to: it keeps its name even when everything is optimised at
+ * link time, where that reference is not seen. */
+#if defined(__clang__)
+#define KIN__FROM_ASM __attribute__((visibility("hidden"), used))
+#else
+#define KIN__FROM_ASM __attribute__((visibility("hidden"), used, externally_visible))
+#endif
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
@@ -61,9 +71,12 @@ _Noreturn void kin__jump_raw(void *to_sp, void *pass);
 int kin__call_raw(void **escape_sp, int (*fn)(void *), void *arg);
 _Noreturn void kin__escape_raw(void *escape_sp, int value);
 /* Lays the frame of a flow not yet begun below base; a switch to the sp it returns calls
- * begin(pass, entry). In context.c for the machines with assembly. */
-void *kin__make_raw(void *base, void (*begin)(void *pass, void (*entry)(void *)),
-                    void (*entry)(void *pass));
+ * entry(pass) or, unless it is NULL, first(pass, entry). In context.c for the machines with
+ * assembly. */
+void *kin__make_raw(void *base, void (*entry)(void *pass),
+                    void (*first)(void *pass, void (*entry)(void *)));
+/* Where an entry ends up that returns. */
+_Noreturn void kin__entry_returned(void);
 
 /* False when this process cannot switch stacks: a user shadow stack is active, which a jump between
  * flows would break. kin__context_make aborts then; a runtime asks first and refuses to start. The
@@ -81,6 +94,22 @@ void kin__context_adopt(struct kin__context *context);
  * made. */
 void kin__context_drop(struct kin__context *context);
 
+/* What a call does not keep: every register of the vector and x87 units. */
+#if defined(__x86_64__)
+#define KIN__SSE_CLOBBERS                                                                          \
+    "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10",       \
+        "xmm11", "xmm12", "xmm13", "xmm14", "xmm15", "st", "st(1)", "st(2)", "st(3)", "st(4)",     \
+        "st(5)", "st(6)", "st(7)"
+#if defined(__AVX512F__)
+#define KIN__VECTOR_CLOBBERS                                                                       \
+    KIN__SSE_CLOBBERS, "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23",     \
+        "xmm24", "xmm25", "xmm26", "xmm27", "xmm28", "xmm29", "xmm30", "xmm31", "k1", "k2", "k3",  \
+        "k4", "k5", "k6", "k7"
+#else
+#define KIN__VECTOR_CLOBBERS KIN__SSE_CLOBBERS
+#endif
+#endif
+
 #if KIN__ASAN || KIN__TSAN
 void *kin__context_switch(struct kin__context *from, struct kin__context *to, void *pass);
 _Noreturn void kin__context_jump(struct kin__context *from, struct kin__context *to, void *pass);
@@ -90,24 +119,24 @@ _Noreturn void kin__context_jump(struct kin__context *from, struct kin__context 
 static inline void *kin__context_switch(struct kin__context *from, struct kin__context *to,
                                         void *pass)
 {
-#if defined(__x86_64__) && !defined(KIN__SWITCH_GENERIC)
-    /* Called by a push and a jump, because it leaves by a jump: a call would leave one entry too many
-     * on the CPU's return stack, and every return behind the switch would be predicted wrongly (two
-     * of them cost 13 ns, as much as all the rest of a yield). The push is below the stack pointer of
-     * a function that makes calls, so no red zone is there. */
-    void *got, *save = &from->sp, *sp = to->sp;
+    void *sp = to->sp;
+    /* This check has a second use: a function with a call in it keeps nothing of its own under its
+     * stack pointer, where kin__switch_near pushes. */
+    KIN__CHECK(sp != NULL, "house: only a suspended flow is continued");
+#if defined(__x86_64__) && !defined(KIN_SWITCH_GENERIC)
+    /* Entered by a jump, because it leaves by a jump: a call would leave one entry too many on the
+     * CPU's return stack, and every return behind the switch would be predicted wrongly (two of
+     * them cost 13 ns, as much as all the rest of a yield). */
+    void *got, *save = &from->sp;
     __asm__ volatile("leaq 1f(%%rip), %%rax\n\t"
-                     "pushq %%rax\n\t"
-                     "jmp kin__switch_raw\n"
+                     "jmp kin__switch_near\n"
                      "1:"
                      : "=a"(got), "+D"(save), "+S"(sp), "+d"(pass)
                      :
-                     : "rcx", "r8", "r9", "r10", "r11", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4",
-                       "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13",
-                       "xmm14", "xmm15", "memory", "cc");
+                     : "rcx", "r8", "r9", "r10", "r11", "memory", "cc", KIN__VECTOR_CLOBBERS);
     return got;
 #else
-    return kin__switch_raw(&from->sp, to->sp, pass);
+    return kin__switch_raw(&from->sp, sp, pass);
 #endif
 }
 
@@ -116,7 +145,32 @@ _Noreturn static inline void kin__context_jump(struct kin__context *from, struct
                                                void *pass)
 {
     (void)from;
+#if defined(__x86_64__) && !defined(KIN_SWITCH_GENERIC)
+    /* By a jump, for the same reason. */
+    __asm__ volatile("leaq 1f(%%rip), %%rax\n\t"
+                     "jmp kin__jump_near\n"
+                     "1:" ::"D"(to->sp),
+                     "S"(pass)
+                     : "rax", "memory");
+    __builtin_unreachable();
+#else
     kin__jump_raw(to->sp, pass);
+#endif
+}
+#endif
+
+/* The running flow has been moved to the stack [low, base) by a fault. Only ASan needs to know; it
+ * forgets what it knew about that stack. kin__context_leave notices by itself that an escape has
+ * led back, and forgets what the abandoned frames have left. */
+#if KIN__ASAN
+void kin__context_move(struct kin__context *context, const void *low, const void *base);
+#else
+static inline void kin__context_move(struct kin__context *context, const void *low,
+                                     const void *base)
+{
+    (void)context;
+    (void)low;
+    (void)base;
 }
 #endif
 
@@ -163,6 +217,10 @@ kin__context_enter(struct kin__context *task, const struct kin__context *lender)
 __attribute__((always_inline)) static inline void
 kin__context_leave(struct kin__context *task, const struct kin__context *lender)
 {
+#if KIN__ASAN
+    if (task->low != lender->low)
+        kin__context_move(task, lender->low, (const char *)lender->low + lender->bytes);
+#endif
 #if KIN__TSAN
     __tsan_switch_to_fiber(lender->fiber, KIN__TSAN_SWITCH);
     __tsan_destroy_fiber(task->fiber);

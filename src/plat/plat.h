@@ -79,6 +79,8 @@ size_t kin__vm_page(void);
 /* Reserves address space that becomes memory when touched, never by huge pages. NULL: none left. */
 void *kin__vm_reserve(size_t bytes);
 void kin__vm_release(void *base, size_t bytes);
+/* Asks for huge pages after all: for large arrays that are used densely. A hint. */
+void kin__vm_prefer_huge(void *base, size_t bytes);
 /* Gives the pages back; they read as zero when touched again. Where memory is locked (mlockall) and
  * the kernel cannot discard locked pages, it does nothing. */
 void kin__vm_discard(void *base, size_t bytes);

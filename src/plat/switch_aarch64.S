@@ -30,6 +30,7 @@
 
     .pushsection .text
     .hidden kin__fp
+    .hidden kin__entry_returned
     .p2align 4
 
 /* void *kin__switch_raw(void **save_sp x0, void *to_sp x1, void *pass x2) */
@@ -408,6 +409,7 @@ kin__entry_raw:
     hint #36
     mov x1, x20
     blr x19
+    bl kin__entry_returned
     brk #1
     .cfi_endproc
     .size kin__entry_raw, . - kin__entry_raw

@@ -29,9 +29,9 @@ struct record {
 };
 
 /* At the high end of the stack of a flow that has not begun. */
-struct first {
+struct fresh {
     struct record record;
-    void (*begin)(void *pass, void (*entry)(void *));
+    void (*first)(void *pass, void (*entry)(void *));
     void (*entry)(void *pass);
 };
 
@@ -89,27 +89,31 @@ void kin__escape_raw(void *escape_sp, int value)
 /* makecontext hands over ints only: the address comes in two halves. */
 static void start(unsigned high, unsigned low)
 {
-    struct first *first = (struct first *)(uintptr_t)((uint64_t)high << 32 | low);
+    struct fresh *fresh = (struct fresh *)(uintptr_t)((uint64_t)high << 32 | low);
 
-    first->begin(first->record.pass, first->entry);
+    if (fresh->first)
+        fresh->first(fresh->record.pass, fresh->entry);
+    else
+        fresh->entry(fresh->record.pass);
+    kin__entry_returned();
 }
 
-void *kin__make_raw(void *base, void (*begin)(void *pass, void (*entry)(void *)),
-                    void (*entry)(void *pass))
+void *kin__make_raw(void *base, void (*entry)(void *pass),
+                    void (*first)(void *pass, void (*entry)(void *)))
 {
-    uintptr_t at = ((uintptr_t)base - sizeof(struct first)) & ~(uintptr_t)63;
-    struct first *first = (struct first *)at;
+    uintptr_t at = ((uintptr_t)base - sizeof(struct fresh)) & ~(uintptr_t)63;
+    struct fresh *fresh = (struct fresh *)at;
 
-    int rc = getcontext(&first->record.state);
+    int rc = getcontext(&fresh->record.state);
     KIN__CHECK(rc == 0, "house");
-    first->begin = begin;
-    first->entry = entry;
-    first->record.state.uc_link = NULL;
-    first->record.state.uc_stack.ss_sp = (char *)at - NOMINAL_BYTES;
-    first->record.state.uc_stack.ss_size = NOMINAL_BYTES;
-    makecontext(&first->record.state, (void (*)(void))start, 2, (unsigned)((uint64_t)at >> 32),
+    fresh->first = first;
+    fresh->entry = entry;
+    fresh->record.state.uc_link = NULL;
+    fresh->record.state.uc_stack.ss_sp = (char *)at - NOMINAL_BYTES;
+    fresh->record.state.uc_stack.ss_size = NOMINAL_BYTES;
+    makecontext(&fresh->record.state, (void (*)(void))start, 2, (unsigned)((uint64_t)at >> 32),
                 (unsigned)at);
-    return first;
+    return fresh;
 }
 
 bool kin__context_supported(void)

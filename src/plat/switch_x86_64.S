@@ -38,7 +38,21 @@
 
     .pushsection .text
     .hidden kin__fp
+    .hidden kin__entry_returned
     .p2align 4
+
+/* The same as kin__switch_raw below, for a caller that jumps here with the place to go on in rax:
+ * nothing is left on the CPU's return stack then. */
+    .globl kin__switch_near
+    .hidden kin__switch_near
+    .type kin__switch_near, @function
+kin__switch_near:
+    .cfi_startproc
+    .cfi_def_cfa_offset 0
+    .cfi_register rip, rax
+    pushq %rax
+    .cfi_endproc
+    .size kin__switch_near, . - kin__switch_near
 
 /* void *kin__switch_raw(void **save_sp rdi, void *to_sp rsi, void *pass rdx) */
     .globl kin__switch_raw
@@ -122,6 +136,18 @@ kin__switch_raw:
     .size kin__switch_raw, . - kin__switch_raw
 
     .p2align 4
+
+/* The same as kin__jump_raw below, for a caller that jumps here with its own place in rax. */
+    .globl kin__jump_near
+    .hidden kin__jump_near
+    .type kin__jump_near, @function
+kin__jump_near:
+    .cfi_startproc
+    .cfi_def_cfa_offset 0
+    .cfi_register rip, rax
+    pushq %rax
+    .cfi_endproc
+    .size kin__jump_near, . - kin__jump_near
 
 /* void kin__jump_raw(void *to_sp rdi, void *pass rsi), never returns. The current control words go
  * below the stack pointer, where a signal handler does not write (128 bytes are the flow's own). */
@@ -351,7 +377,9 @@ kin__escape_raw:
  * Where a made flow begins: the frame that kin__make_raw lays goes on here, with the pass in rdi,
  * the function to call in r12 and its second argument in r13. The stack pointer is 16-aligned, rbp
  * is 0 and the return address is undefined, so that every unwinder stops here. An unwinder that
- * looks at a flow not yet begun looks one byte before kin__entry_raw: the nop is that byte.
+ * looks at a flow not yet begun looks one byte before kin__entry_raw: the nop is that byte. The
+ * function is entered by a jump, because it will not return: what lies behind reports it if it
+ * does.
  */
     .type kin__entry_pad, @function
 kin__entry_pad:
@@ -364,7 +392,11 @@ kin__entry_pad:
 kin__entry_raw:
     endbr64
     movq %r13, %rsi
-    call *%r12
+    leaq 1f(%rip), %rax
+    pushq %rax
+    notrack jmp *%r12
+1:
+    call kin__entry_returned
     ud2
     .cfi_endproc
     .size kin__entry_raw, . - kin__entry_raw

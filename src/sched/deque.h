@@ -126,7 +126,8 @@ uint32_t kin__deque_publish(struct kin__deque *deque);
 /* Owner, with nothing private left: the oldest public entries become private, in their order. How
  * many did. */
 uint32_t kin__deque_reclaim(struct kin__deque *deque);
-/* Owner: takes the count oldest entries, public or not, into out; fewer when there are fewer. */
+/* Owner: takes the count oldest entries, public or not, into out; fewer when there are fewer. What
+ * is in out beyond the returned number means nothing. */
 uint32_t kin__deque_take_oldest(struct kin__deque *deque, struct kin__task **out, uint32_t count);
 /* Anybody: takes up to half of the public entries (at least one, at most max) into out, oldest
  * first. 0: nothing there, or somebody else was faster (*contended says which). */

@@ -47,31 +47,32 @@ static void search_found(struct kin__worker *worker)
         kin__idle_wake_one(sched);
 }
 
-/* Takes a sleeper off the list; NULL when there is none. Under the pool's lock. */
-static struct kin__worker *unlist_first_locked(struct kin__sched *sched)
+/* Turns one sleeper into the searcher, if that is still wanted; NULL when it is not. The list and the
+ * count of sleepers change together under the lock: a sleeper that gets up by itself in between would
+ * otherwise take the count of another. */
+static struct kin__worker *choose_locked(struct kin__sched *sched)
 {
+    uint32_t idle = kin__load_relaxed(&sched->idle); /* relaxed: the exchange decides */
+    do {
+        if ((idle >> 16) == 0 || (idle & 0xffff) != 0)
+            return NULL;
+        /* pairs with search_begin: sleeper to searcher in one step */
+    } while (!kin__cas_acq_rel(&sched->idle, &idle, idle - ONE_SLEEPER + ONE_SEARCHER));
     struct kin__worker *worker = sched->sleepers;
-    if (worker) {
-        sched->sleepers = worker->sleeper_next;
-        worker->is_listed = false;
-    }
+    KIN__CHECK(worker != NULL, "SCHED:6.3.1");
+    sched->sleepers = worker->sleeper_next;
+    worker->is_listed = false;
     return worker;
 }
 
 void kin__idle_wake_one(struct kin__sched *sched)
 {
     kin__fence_seq(); /* fence: the work before the count; its mirror is in sleep_listed */
-    uint32_t idle = kin__load_relaxed(&sched->idle); /* relaxed: fenced above, the exchange decides */
-    do {
-        if ((idle >> 16) == 0 || (idle & 0xffff) != 0)
-            return;
-        /* pairs with itself: sleeper to searcher in one step */
-    } while (!kin__cas_acq_rel(&sched->idle, &idle, idle - ONE_SLEEPER + ONE_SEARCHER));
+    if (!kin__idle_wants(sched))
+        return;
     kin__lock_take(&sched->pool_lock, KIN__RANK_POOL);
-    struct kin__worker *worker = unlist_first_locked(sched);
+    struct kin__worker *worker = choose_locked(sched);
     kin__lock_give(&sched->pool_lock, KIN__RANK_POOL);
-    /* Counts and list change one after the other, so the list can be empty for a moment: the
-     * sleeper has taken itself off and finds that it was counted off (unlist_self). */
     if (!worker)
         return;
     (void)kin__add_relaxed(&sched->wakes, 1u); /* alone: a counter */
@@ -88,37 +89,26 @@ void kin__idle_wake_all(struct kin__sched *sched)
     }
 }
 
-/* The sleeper gets up by itself. True: nobody had chosen it, it is an ordinary idle worker again.
- * False: a waker took it off the count; it is the searcher now. */
+/* The sleeper gets up. True: a waker has chosen it, it is the searcher now. False: nobody had, and it
+ * is an ordinary idle worker again. */
 static bool unlist_self(struct kin__worker *worker)
 {
     struct kin__sched *sched = worker->sched;
-    bool was_chosen = true;
     kin__lock_take(&sched->pool_lock, KIN__RANK_POOL);
-    if (worker->is_listed) {
-        for (struct kin__worker **link = &sched->sleepers; *link; link = &(*link)->sleeper_next) {
-            if (*link == worker) {
-                *link = worker->sleeper_next;
-                break;
-            }
-        }
+    bool was_listed = worker->is_listed;
+    if (was_listed) {
+        struct kin__worker **link = &sched->sleepers;
+        while (*link != worker) /* ends: it is in the list */
+            link = &(*link)->sleeper_next;
+        *link = worker->sleeper_next;
         worker->is_listed = false;
-        /* One name off the list, one off the count: either ours, or the one that a waker has
-         * already counted off and not yet taken off the list. */
-        uint32_t idle = kin__load_relaxed(&sched->idle); /* relaxed: the exchange decides */
-        was_chosen = false;
-        do {
-            if ((idle >> 16) == 0) {
-                was_chosen = true;
-                break;
-            }
-        } while (!kin__cas_acq_rel(&sched->idle, &idle, idle - ONE_SLEEPER)); /* pairs with wake_one */
+        (void)kin__sub_acq_rel(&sched->idle, ONE_SLEEPER); /* pairs with choose_locked */
     }
     kin__lock_give(&sched->pool_lock, KIN__RANK_POOL);
-    return !was_chosen;
+    return !was_listed;
 }
 
-/* Sleeps at most until deadline. True: it is the searcher now, by somebody's wake. */
+/* Sleeps at most moment_ns. True: it is the searcher now. */
 static bool sleep_listed(struct kin__worker *worker, bool was_searching, int64_t moment_ns)
 {
     struct kin__sched *sched = worker->sched;
@@ -143,7 +133,9 @@ static bool sleep_listed(struct kin__worker *worker, bool was_searching, int64_t
         }
         kin__store_relaxed(&worker->state, KIN__WORKER_ACTIVE); /* alone: for others to see */
     }
-    return !unlist_self(worker);
+    /* Pushes that came while this worker searched have relied on it: what it saw just now, it does not
+     * simply take, it searches again and passes the search on. */
+    return unlist_self(worker) || (is_needed && search_begin(sched));
 }
 
 /* How long this worker may sleep: until its timers, or those of workers that cannot. */

@@ -5,38 +5,57 @@
 #include "sched/inject.h"
 
 void kin__inject_push(struct kin__inject *queue, struct kin__task *first, struct kin__task *last,
-                      size_t count)
+                      uint32_t count)
 {
     KIN__ASSERT(first && last && count, "house");
     last->next = NULL;
+    first->batch_next = NULL;
+    first->batch_last = last;
+    first->batch_count = count;
     kin__lock_take(&queue->lock, KIN__RANK_INJECT);
-    if (queue->tail)
-        queue->tail->next = first;
+    if (queue->head)
+        queue->tail->batch_next = first;
     else
         queue->head = first;
-    queue->tail = last;
+    queue->tail = first;
     /* relaxed: under the lock; the reader's hint */
     kin__store_relaxed(&queue->len, kin__load_relaxed(&queue->len) + count);
     kin__lock_give(&queue->lock, KIN__RANK_INJECT);
 }
 
-struct kin__task *kin__inject_take(struct kin__inject *queue, size_t max, size_t *count)
+/* Cuts a batch behind its first max tasks; the rest is a batch of its own. */
+static struct kin__task *cut(struct kin__task *first, uint32_t max)
 {
-    *count = 0;
+    struct kin__task *last = first;
+    for (uint32_t i = 1; i < max; i++)
+        last = last->next;
+    struct kin__task *rest = last->next;
+    rest->batch_next = first->batch_next;
+    rest->batch_last = first->batch_last;
+    rest->batch_count = first->batch_count - max;
+    last->next = NULL;
+    first->batch_last = last;
+    first->batch_count = max;
+    return rest;
+}
+
+struct kin__task *kin__inject_take(struct kin__inject *queue, uint32_t max)
+{
     if (kin__inject_len(queue) == 0)
         return NULL;
     kin__lock_take(&queue->lock, KIN__RANK_INJECT);
     struct kin__task *first = queue->head;
-    struct kin__task *last = first;
     if (first) {
-        for (*count = 1; *count < max && last->next; (*count)++)
-            last = last->next;
-        queue->head = last->next;
-        if (!queue->head)
-            queue->tail = NULL;
-        last->next = NULL;
+        if (first->batch_count > max) {
+            struct kin__task *rest = cut(first, max);
+            if (queue->tail == first)
+                queue->tail = rest;
+            queue->head = rest;
+        } else {
+            queue->head = first->batch_next;
+        }
         /* relaxed: under the lock; the reader's hint */
-        kin__store_relaxed(&queue->len, kin__load_relaxed(&queue->len) - *count);
+        kin__store_relaxed(&queue->len, kin__load_relaxed(&queue->len) - first->batch_count);
     }
     kin__lock_give(&queue->lock, KIN__RANK_INJECT);
     return first;

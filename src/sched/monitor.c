@@ -78,7 +78,7 @@ static void replace(struct kin__sched *sched, struct kin__worker *worker,
             event->reason = KIN__SCALE_REPLACE;
             sched->replaced++;
             kin__store_relaxed(&worker->is_replaced, 1u); /* relaxed: a hint for sleepers */
-            (void)kin__add_acq_rel(&sched->stuck, 1u); /* pairs with the subtraction in retire */
+            kin__store_relaxed(&sched->has_stuck, 1u); /* relaxed: seen at the next look around */
             (void)kin__or_relaxed(&worker->attention, KIN__DRAIN); /* pairs with the next pick */
             /* relaxed: for others to see */
             kin__store_relaxed(&worker->state, KIN__WORKER_DRAINING);
@@ -92,9 +92,9 @@ static void help(struct kin__sched *sched, struct kin__worker *worker,
                  struct kin__scale_event *event)
 {
     if (kin__bias_revoke(&worker->bias)) {
-        event->moved = (uint32_t)kin__worker_drain(worker);
+        event->moved = kin__worker_drain(worker);
         /* a hint for the report: the owner is not in its scheduler, the task cannot end unseen */
-        event->task = worker->current ? kin__task_id(worker->current) : 0;
+        event->task = kin__worker_current(worker) ? kin__task_id(kin__worker_current(worker)) : 0;
         kin__bias_restore(&worker->bias);
     } else {
         worker->seen_progress = UINT64_MAX; /* it moves: not stuck after all */

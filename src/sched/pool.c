@@ -62,7 +62,6 @@ void kin__pool_retire(struct kin__worker *worker)
         kin__pool_note_locked(sched, &(struct kin__scale_event){.when = kin__clock_now(),
                                                                 .reason = KIN__SCALE_RETIRE,
                                                                 .worker = worker->index});
-        (void)kin__sub_acq_rel(&sched->stuck, 1u); /* pairs with the addition in the monitor */
         kin__store_relaxed(&worker->is_replaced, 0u); /* relaxed: a hint for sleepers */
     }
     (void)kin__sub_acq_rel(&sched->alive, 1u); /* pairs with the addition in start */

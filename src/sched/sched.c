@@ -123,7 +123,7 @@ int kin__sched_create(const struct kin_config *config, const struct kin__owner_o
         goto fail_sched;
     sched->owner = owner;
     sched->source = source;
-    sched->policy = kin__policy_for(sched->config.victim);
+    sched->policy = kin__policy_for((int)sched->config.victim);
     sched->workers_base = sched->config.workers;
     sched->workers_max = sched->config.workers_max;
     sched->is_strong = !kin__membarrier_init();

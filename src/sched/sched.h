@@ -72,7 +72,7 @@ struct kin__sched {
     struct kin__thread monitor;
     kin__a32 monitor_wake; /* futex */
     kin__a32 monitor_deep; /* it sleeps until somebody works */
-    kin__a32 stuck;        /* workers whose timers others must look after */
+    kin__a32 has_stuck;    /* a worker was replaced once: others look after all timers from then on */
 };
 
 /* ---- life ---- */

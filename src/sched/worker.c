@@ -17,6 +17,7 @@
 #define STREAK_MAX 16u       /* picks from the slot in a row before the others get a turn */
 #define INJECT_BATCH 64u     /* most tasks taken from the global queue at a time */
 #define SHARE_BATCH 16u      /* most woken or yielded tasks made stealable at a time */
+#define AHEAD 6u              /* how far ahead a task of a long queue is warmed up */
 #define SPILL (KIN__DEQUE_SIZE / 8) /* small: it happens on the stack of the task that spawns */
 
 /* ---- the queues; all with the bias held ---- */
@@ -54,20 +55,21 @@ static inline void push_ready(struct kin__worker *worker, struct kin__task *task
 }
 
 /* A batch of the global queue: the first is returned, the others become ready here. */
-static struct kin__task *pick_global(struct kin__worker *worker, size_t max)
+static struct kin__task *pick_global(struct kin__worker *worker, uint32_t max)
 {
     struct kin__sched *sched = worker->sched;
     size_t len = kin__inject_len(&sched->inject);
     if (len == 0)
         return NULL;
-    size_t share = len / (kin__load_relaxed(&sched->alive) + 1) + 1; /* relaxed: a hint */
-    size_t count;
-    struct kin__task *first = kin__inject_take(&sched->inject, share < max ? share : max, &count);
-    struct kin__task *next = first ? first->next : NULL;
-    while (next) { /* ends: the chain has count entries */
-        struct kin__task *task = next;
-        next = task->next;
-        kin__fifo_push(&worker->ready, task);
+    uint32_t share = (uint32_t)(len / (kin__load_relaxed(&sched->alive) + 1)) + 1; /* relaxed: hint */
+    struct kin__task *first = kin__inject_take(&sched->inject, share < max ? share : max);
+    if (first && first->batch_count > 1) {
+        struct kin__fifo *ready = &worker->ready;
+        if (kin__load_relaxed(&ready->head)) /* alone: the owner's own */
+            ready->tail->next = first->next;
+        else
+            kin__store_relaxed(&ready->head, first->next); /* relaxed: others only peek */
+        ready->tail = first->batch_last;
     }
     return first;
 }
@@ -89,7 +91,8 @@ static struct kin__task *pick_turned(struct kin__worker *worker)
             task = kin__fifo_pop(&worker->ready);
             break;
         default:
-            kin__deque_take_oldest(&worker->deque, &task, 1);
+            if (!kin__deque_take_oldest(&worker->deque, &task, 1))
+                task = NULL; /* a thief was faster; what was read is its */
         }
         if (task)
             return task;
@@ -135,7 +138,7 @@ static __attribute__((noinline)) void look_around(struct kin__worker *worker)
     struct kin__sched *sched = worker->sched;
     /* relaxed: a timer armed meanwhile is seen the next time */
     bool has_timers = kin__load_relaxed(&worker->next_deadline) != KIN_NEVER;
-    uint32_t stuck = kin__load_relaxed(&sched->stuck); /* relaxed: a hint */
+    uint32_t stuck = kin__load_relaxed(&sched->has_stuck); /* relaxed: a hint */
     /* alone: the owner's own; the monitor only reads */
     kin__store_relaxed(&worker->slices, kin__load_relaxed(&worker->slices) + worker->interval);
     worker->interval = sched->policy->interval(worker, has_timers || stuck);
@@ -262,8 +265,11 @@ static void spill(struct kin__worker *worker)
 {
     struct kin__task *old[SPILL];
     uint32_t count = kin__deque_take_oldest(&worker->deque, old, SPILL);
-    for (uint32_t i = 0; i + 1 < count; i++)
+    for (uint32_t i = 0; i + 1 < count; i++) {
         old[i]->next = old[i + 1];
+        if (!old[i]->stack) /* not begun: sp is free to say whom to warm up when this one is picked */
+            old[i]->ctx.sp = i + AHEAD < count ? old[i + AHEAD] : NULL;
+    }
     if (count)
         kin__inject_push(&worker->sched->inject, old[0], old[count - 1], count);
 }
@@ -285,10 +291,10 @@ void kin__worker_push_ready(struct kin__worker *worker, struct kin__task *task)
     kin__bias_give(&worker->bias);
 }
 
-size_t kin__worker_drain(struct kin__worker *worker)
+uint32_t kin__worker_drain(struct kin__worker *worker)
 {
     struct kin__task *first = NULL, *last = NULL, *task;
-    size_t count = 0;
+    uint32_t count = 0;
     for (;;) { /* ends: takes one of finitely many each time */
         /* alone: the owner's own, or the monitor's with the bias */
         if ((task = kin__load_relaxed(&worker->slot)))
@@ -339,6 +345,11 @@ static inline void retire(struct kin__worker *worker, struct kin__task *task)
     kin__word_fini(task);
     KIN__CHANGE(worker->live, -1);
     kin__store_relaxed(&task->scope, NULL); /* relaxed: for dumps; whoever needs it has the name */
+    /* Frames are taken again in reverse order. Each remembers the one freed four before it, so that
+     * whoever takes it can warm up the one needed four later: in a large batch all are cold. */
+    struct kin__task **before = &worker->freed[worker->freed_at++ % 4];
+    task->ctx.sp = *before;
+    *before = task;
     kin__frame_free(&worker->frames, &task->frame);
 }
 
@@ -368,7 +379,7 @@ static __attribute__((noinline)) void run(struct kin__worker *worker, struct kin
     void *arg = task->arg;
     task->stack = worker->stack;
     task->low = worker->stack->low;
-    worker->current = task;
+    kin__worker_set_current(worker, task);
     if (KIN__LIKELY(!(kin__word_requests(task) & (KIN__CANCEL | KIN__KILL)))) {
         kin__context_enter(&task->ctx, lender);
         rc = kin__call_raw(&task->escape, task->fn, arg);
@@ -397,12 +408,12 @@ static void runner(void *pass)
         worker->has_chores = true;
         if (!task || !task->stack)
             break;
-        worker->current = task;
+        kin__worker_set_current(worker, task);
         worker->stack = task->stack;
         kin__context_jump(&stack->runner, &task->ctx, worker);
     }
     worker->fresh = task; /* NULL, or one that needs a larger stack: the native loop sees to it */
-    worker->current = NULL;
+    kin__worker_set_current(worker, NULL);
     worker->stack = NULL;
     kin__context_jump(&stack->runner, &worker->native, worker);
 }
@@ -418,7 +429,7 @@ static inline bool begin(struct kin__worker *worker, struct kin__context *from,
         return false;
     kin__context_make(&stack->runner, stack->low, stack->base, runner);
     worker->fresh = task;
-    worker->current = NULL;
+    kin__worker_set_current(worker, NULL);
     worker->stack = stack;
     land(kin__context_switch(from, &stack->runner, worker));
     return true;
@@ -429,10 +440,10 @@ static inline void go(struct kin__worker *worker, struct kin__context *from, str
 {
     struct kin__context *to = &worker->native;
     KIN__ASSERT(kin__rank_holds_none(), "house");
-    worker->current = NULL;
+    kin__worker_set_current(worker, NULL);
     worker->stack = NULL;
     if (KIN__LIKELY(next && next->stack)) {
-        worker->current = next;
+        kin__worker_set_current(worker, next);
         worker->stack = next->stack;
         to = &next->ctx;
     } else if (next) {
@@ -484,8 +495,9 @@ static inline struct kin__task *next_yielded(struct kin__worker *worker, struct 
         after = task;
     kin__store_relaxed(&worker->yielded.head, after); /* relaxed: others only peek */
     /* The one after next is in the cache by now; its stack, and the one behind it, soon will be. */
-    __builtin_prefetch(after->ctx.sp);
-    __builtin_prefetch((char *)after->ctx.sp + 64);
+    uintptr_t sp = (uintptr_t)after->ctx.sp;
+    __builtin_prefetch((void *)sp);
+    __builtin_prefetch((void *)(sp + 64));
     __builtin_prefetch(after->next);
     return picked(next);
 }
@@ -496,7 +508,7 @@ void kin__worker_yield(struct kin__task *task)
     struct kin__task *next = next_yielded(worker, task);
     if (KIN__LIKELY(next && next->stack)) {
         kin__word_move(task, KIN__RUNNING, KIN__RUNNABLE, KIN__BY_TASK);
-        worker->current = next;
+        kin__worker_set_current(worker, next);
         worker->stack = next->stack;
         land(kin__context_switch(&task->ctx, &next->ctx, worker));
         return;
@@ -517,10 +529,10 @@ void kin__worker_yield(struct kin__task *task)
 void kin__worker_run_here(struct kin__task *host, struct kin__task *child)
 {
     struct kin__worker *worker = kin__worker_self();
-    KIN__ASSERT(worker->current == host && !child->stack, "F1");
+    KIN__ASSERT(kin__worker_current(worker) == host && !child->stack, "F1");
     child->flags |= KIN__TASK_BORROWS;
     run(worker, child, &host->ctx);
-    kin__worker_self()->current = host;
+    kin__worker_set_current(kin__worker_self(), host);
 }
 
 #if KIN__ASAN
@@ -539,12 +551,12 @@ _Noreturn void kin__worker_escape(struct kin__task *task)
 static void fail_unrun(struct kin__worker *worker, struct kin__task *task)
 {
     give_bias(worker);
-    worker->current = task;
+    kin__worker_set_current(worker, task);
     task->flags |= KIN__TASK_FAILED;
     task->status = -ENOMEM;
     kin__word_move(task, KIN__RUNNING, KIN__DONE, KIN__BY_TASK);
     retire(worker, task);
-    worker->current = NULL;
+    kin__worker_set_current(worker, NULL);
 }
 
 void kin__worker_main(struct kin__worker *worker)

@@ -58,7 +58,7 @@ struct kin__fifo {
 struct kin__worker {
     /* owner only */
     struct kin__sched *sched;
-    struct kin__task *current;     /* what runs now; NULL between tasks */
+    _Atomic(struct kin__task *) current; /* what runs now, NULL between tasks; the monitor looks */
     struct kin__stack *stack;      /* the stack it runs on; NULL: the thread's own */
     struct kin__task *leaving;     /* the task whose stack was just left; whoever lands commits it */
     kin__a32 countdown;            /* picks until the order is turned round; the monitor reads it */
@@ -79,6 +79,8 @@ struct kin__worker {
 
     /* owner only, again */
     struct kin__frame_cache frames; /* of tasks */
+    struct kin__task *freed[4];     /* the last ones freed, in turn: see retire in worker.c */
+    uint32_t freed_at;
     struct kin__frame_cache scopes; /* of nurseries */
     struct kin__context native;     /* the thread's own flow */
     uint32_t interval;              /* what countdown was set to last */
@@ -112,11 +114,13 @@ struct kin__worker {
     kin__a32 is_replaced;
 };
 
-/* A number that changes whenever the worker picks a task; from any thread. */
+/* A number that changes whenever the worker picks or pushes a task; from any thread. */
 static inline uint64_t kin__worker_progress(const struct kin__worker *worker)
 {
     /* relaxed: two counters of the owner, each a moment old */
-    return kin__load_relaxed(&worker->slices) * 64 + kin__load_relaxed(&worker->countdown);
+    uint64_t picks = kin__load_relaxed(&worker->slices) * 64 + kin__load_relaxed(&worker->countdown);
+    uint64_t pushes = (uint64_t)kin__load_relaxed(&worker->backlog); /* relaxed: as above */
+    return picks * 31 + pushes; /* a task that spawns in a long slice is not stuck */
 }
 
 /* The calling thread's worker; NULL elsewhere. Ask again after everything that may switch. */
@@ -125,11 +129,21 @@ static inline struct kin__worker *kin__worker_self(void)
     return kin__self_get();
 }
 
+static inline struct kin__task *kin__worker_current(struct kin__worker *worker)
+{
+    return kin__load_relaxed(&worker->current); /* alone: the owner's own; the monitor only reports */
+}
+
+static inline void kin__worker_set_current(struct kin__worker *worker, struct kin__task *task)
+{
+    kin__store_relaxed(&worker->current, task); /* alone: as above */
+}
+
 /* The running task; NULL outside one. */
 static inline struct kin__task *kin__task_self(void)
 {
     struct kin__worker *worker = kin__worker_self();
-    return worker ? worker->current : NULL;
+    return worker ? kin__worker_current(worker) : NULL;
 }
 
 static inline void kin__fifo_push(struct kin__fifo *fifo, struct kin__task *task)
@@ -148,8 +162,10 @@ static inline struct kin__task *kin__fifo_pop(struct kin__fifo *fifo)
     if (task) {
         struct kin__task *next = task->next;
         kin__store_relaxed(&fifo->head, next); /* relaxed: as in push */
-        __builtin_prefetch(next);
-        __builtin_prefetch((char *)next + 64);
+        /* A task that has not begun may know one that is further behind: see spill in worker.c. */
+        uintptr_t warm = (uintptr_t)(task->stack ? (void *)next : task->ctx.sp);
+        __builtin_prefetch((void *)warm);
+        __builtin_prefetch((void *)(warm + 64));
     }
     return task;
 }
@@ -200,7 +216,7 @@ void kin__worker_main(struct kin__worker *worker);
 /* Local, then global: the next task to run; NULL when neither has one. Counts a slice. */
 struct kin__task *kin__worker_next(struct kin__worker *worker);
 /* Everything runnable the worker holds goes to the global queue. Owner, or monitor with the bias. */
-size_t kin__worker_drain(struct kin__worker *worker);
+uint32_t kin__worker_drain(struct kin__worker *worker);
 /* How many runnable tasks it holds, about. */
 uint64_t kin__worker_load(struct kin__worker *worker);
 

@@ -15,6 +15,7 @@
 #include "scope/scope.h"
 
 #include "park/park.h"
+#include "scope/entry.h"
 #include "task/word.h"
 
 #define STEP 256u /* children asked per lock */
@@ -24,10 +25,12 @@ bool kin__cancel_begin_locked(struct kin__scope *scope, int reason, struct kin__
     uint64_t word = kin__load_relaxed(&scope->word); /* relaxed: under the lock */
     if (kin__scope_state(word) > KIN_NURSERY_CLOSING)
         return false;
-    scope->reason = reason ? reason : KIN_CANCELLED;
+    scope->reason = reason < 0 ? reason : KIN_CANCELLED;
     kin__scope_move_locked(scope, KIN_NURSERY_CANCELLING);
-    /* relaxed: under the lock, released with it */
-    kin__store_relaxed(&scope->word, kin__load_relaxed(&scope->word) + KIN__LIVE_ONE);
+    if (kin__scope_state(word) != KIN_NURSERY_OPEN) { /* else the body's token becomes the walk's */
+        word = kin__load_relaxed(&scope->word) + KIN__LIVE_ONE; /* relaxed: under the lock */
+        kin__store_release(&scope->word, word); /* pairs with whoever looks without the lock */
+    }
     scope->cancel_next = *list;
     *list = scope;
     struct kin__task *owner = kin__load_relaxed(&scope->owner); /* relaxed: constant while open */
@@ -92,6 +95,16 @@ void kin__cancel_walk(struct kin__scope *list)
     }
 }
 
+/* Why the task itself was asked to stop. It cannot end meanwhile, so neither can the nursery it is in:
+ * either the caller is the task, or it holds the lock of a nursery that the task has open. */
+static int reason_of(struct kin__task *task)
+{
+    struct kin__scope *scope = kin__load_relaxed(&task->scope); /* relaxed: constant */
+    /* pairs with the release of whoever made it CANCELLING, which comes with its reason */
+    uint64_t word = kin__load_acquire(&scope->word);
+    return kin__scope_state(word) == KIN_NURSERY_CANCELLING ? scope->reason : KIN_CANCELLED;
+}
+
 int kin__cancel_inherited(struct kin__scope *scope)
 {
     struct kin__task *owner = kin__load_relaxed(&scope->owner); /* relaxed: constant while open */
@@ -99,11 +112,11 @@ int kin__cancel_inherited(struct kin__scope *scope)
     if (KIN__LIKELY(!requests))
         return 0;
     if (requests & (KIN__CANCEL | KIN__KILL))
-        return KIN_CANCELLED;
+        return reason_of(owner);
     for (struct kin__scope *outer = scope->outer; outer; outer = outer->outer) {
-        /* pairs with the release in unlock; outer ones cannot be joined before this one */
+        /* pairs with the release of whoever made it so; outer ones are not joined before this one */
         uint64_t word = kin__load_acquire(&outer->word);
-        if (kin__scope_state(word) == KIN_NURSERY_CANCELLING)
+        if (kin__scope_is_cancelled(word))
             return outer->reason;
     }
     return 0;
@@ -114,6 +127,7 @@ int kin__cancel_inherited(struct kin__scope *scope)
 void kin_nursery_cancel(struct kin_nursery *n, int reason)
 {
     struct kin__scope *list = NULL;
+    kin__entry_check_self();
     struct kin__scope *scope = n ? kin__scope_lock((struct kin__handle *)(void *)n) : NULL;
     if (!scope)
         return;
@@ -126,6 +140,7 @@ int kin_task_cancel(struct kin_task_ref ref)
 {
     uint64_t word;
     struct kin__scope *list = NULL;
+    kin__entry_check_self();
     struct kin__task *task = kin__task_find(ref.id);
     /* pairs with nothing: any scope will do, blocks are never unmapped; the name decides below */
     struct kin__scope *scope = task ? kin__load_relaxed(&task->scope) : NULL;
@@ -158,17 +173,14 @@ int kin_cancel_reason(void)
     uint64_t requests = task ? kin__word_requests(task) : 0;
     if (!requests)
         return 0;
-    if (requests & (KIN__CANCEL | KIN__KILL)) {
-        /* pairs with the release in unlock: CANCELLING comes with its reason */
-        struct kin__scope *scope = kin__load_relaxed(&task->scope); /* relaxed: constant */
-        uint64_t word = kin__load_acquire(&scope->word);
-        return kin__scope_state(word) == KIN_NURSERY_CANCELLING ? scope->reason : KIN_CANCELLED;
-    }
+    if (requests & (KIN__CANCEL | KIN__KILL))
+        return reason_of(task);
     int reason = KIN_CANCELLED;
     /* relaxed: the task's own field; the outermost one that is cancelled counts */
     for (struct kin__scope *scope = kin__load_relaxed(&task->inner); scope; scope = scope->outer) {
-        uint64_t word = kin__load_acquire(&scope->word); /* pairs with the release in unlock */
-        if (kin__scope_state(word) == KIN_NURSERY_CANCELLING)
+        /* pairs with the release of whoever made it so; a cancelled one stays until its join */
+        uint64_t word = kin__load_acquire(&scope->word);
+        if (kin__scope_is_cancelled(word))
             reason = scope->reason;
     }
     return reason;

@@ -12,6 +12,7 @@
 
 #include "base/assert.h"
 #include "plat/context.h"
+#include "sched/worker.h"
 #include "task/task.h"
 
 #if KIN__ASAN || KIN__TSAN
@@ -27,6 +28,14 @@ static inline void kin__entry_check(struct kin__task *task)
 {
     if (KIN__UNLIKELY((const char *)__builtin_frame_address(0) - task->low < KIN__ENTRY_ROOM))
         kin__entry_overflow(task);
+}
+
+/* The same for calls that may come from anywhere. */
+static inline void kin__entry_check_self(void)
+{
+    struct kin__task *task = kin__task_self();
+    if (KIN__LIKELY(task != NULL))
+        kin__entry_check(task);
 }
 
 #endif

@@ -36,7 +36,8 @@ void kin__scope_move_locked(struct kin__scope *scope, enum kin_nursery_state to)
     };
     uint64_t word = kin__load_relaxed(&scope->word); /* relaxed: under the lock */
     KIN__CHECK(legal[kin__scope_state(word)] & (1u << to), "NSM:2.3");
-    kin__store_relaxed(&scope->word, (word & ~KIN__STATE_MASK) | to); /* relaxed: released by unlock */
+    /* pairs with the acquire of whoever looks without the lock: the reason came before */
+    kin__store_release(&scope->word, (word & ~KIN__STATE_MASK) | to);
 }
 
 /* The last one: the state becomes terminal. */
@@ -60,7 +61,7 @@ static __attribute__((noinline)) void end_and_unlock(struct kin__scope *scope)
 static inline void drop_and_unlock(struct kin__scope *scope)
 {
     uint64_t word = kin__load_relaxed(&scope->word) - KIN__LIVE_ONE; /* relaxed: under the lock */
-    kin__store_relaxed(&scope->word, word);                          /* relaxed: released by unlock */
+    kin__store_release(&scope->word, word); /* pairs as in kin__scope_move_locked */
     if (KIN__UNLIKELY(kin__scope_live(word) == 0))
         end_and_unlock(scope);
     else
@@ -74,7 +75,7 @@ void kin__scope_drop_and_unlock(struct kin__scope *scope)
 
 /* ---- opening ---- */
 
-static void init_scope(struct kin__scope *scope, struct kin__sched *sched, struct kin__task *owner,
+static inline void init_scope(struct kin__scope *scope, struct kin__sched *sched, struct kin__task *owner,
                        const struct kin_nursery_options *options)
 {
     scope->is_sealed = 0;
@@ -88,15 +89,14 @@ static void init_scope(struct kin__scope *scope, struct kin__sched *sched, struc
     scope->reason = 0;
     scope->tasks_max = options ? options->tasks_max : 0;
     scope->worst.severity = KIN_SEV_OK;
-    memset(&scope->arena, 0, sizeof(scope->arena));
     scope->outer = owner ? kin__load_relaxed(&owner->inner) : NULL; /* relaxed: the task's own */
 }
 
-static void init_handle(struct kin__handle *handle, struct kin__scope *scope, unsigned errors_max)
+static inline void init_handle(struct kin__handle *handle, struct kin__scope *scope, unsigned errors_max)
 {
-    handle->scope = scope;
     /* relaxed: ours until it is released */
     handle->name = scope ? kin__load_relaxed(&scope->frame.name) : 0;
+    kin__store_release(&handle->scope, scope); /* pairs with the acquire in kin__scope_lock */
     handle->open_status = 0;
     handle->is_joined = 0;
     handle->state = KIN_NURSERY_OPEN;
@@ -106,26 +106,29 @@ static void init_handle(struct kin__handle *handle, struct kin__scope *scope, un
     handle->more = NULL;
 }
 
-int kin__scope_open(struct kin__handle *handle, struct kin__sched *sched, struct kin__task *owner,
-                    const struct kin_nursery_options *options)
+/* Room for more failures than the handle holds; false when there is none. */
+static __attribute__((noinline)) bool take_more(struct kin__handle *handle, unsigned errors_max)
 {
-    struct kin__frame *frame = kin__frame_take_scope();
-    if (!frame)
-        return -ENOMEM;
-    struct kin__scope *scope = KIN__CONTAINER_OF(frame, struct kin__scope, frame);
-    unsigned errors_max = options ? options->errors_max : 0;
     struct kin__failure *more = NULL;
-    if (KIN__UNLIKELY(errors_max > KIN__ERRORS_INLINE)) {
-        if (errors_max > UINT32_MAX / sizeof(*more) ||
-            !(more = kin__heap_alloc(errors_max * sizeof(*more)))) {
-            kin__frame_give_scope(frame);
-            return -ENOMEM;
-        }
+    if (errors_max <= UINT32_MAX / sizeof(*more))
+        more = kin__heap_alloc(errors_max * sizeof(*more));
+    handle->more = more;
+    return more != NULL;
+}
+
+static inline int open_scope(struct kin__frame *frame, struct kin__handle *handle,
+                             struct kin__sched *sched, struct kin__task *owner,
+                             const struct kin_nursery_options *options)
+{
+    unsigned errors_max = options ? options->errors_max : 0;
+    struct kin__scope *scope = KIN__CONTAINER_OF(frame, struct kin__scope, frame);
+    init_handle(handle, scope, errors_max);
+    if (KIN__UNLIKELY(errors_max > KIN__ERRORS_INLINE) && !take_more(handle, errors_max)) {
+        kin__frame_give_scope(frame);
+        return -ENOMEM;
     }
     /* A canceller may still come to this block from its last life: it sees no owner and leaves. */
     init_scope(scope, sched, owner, options);
-    init_handle(handle, scope, errors_max);
-    handle->more = more;
     scope->handle = handle;
     kin__store_release(&scope->owner, owner); /* pairs with the acquire in begin_inner_of */
     if (owner) /* pairs with the load in begin_inner_of; see the head of cancel.c */
@@ -133,26 +136,42 @@ int kin__scope_open(struct kin__handle *handle, struct kin__sched *sched, struct
     return 0;
 }
 
+int kin__scope_open(struct kin__handle *handle, struct kin__sched *sched, struct kin__task *owner,
+                    const struct kin_nursery_options *options)
+{
+    struct kin__frame *frame = kin__frame_take_scope();
+    return frame ? open_scope(frame, handle, sched, owner, options) : -ENOMEM;
+}
+
+/* An open that was refused: spawn answers KIN_NOSCOPE, join the reason. */
+static __attribute__((noinline)) int refuse_open(struct kin__handle *handle, int rc)
+{
+    init_handle(handle, NULL, 0);
+    handle->state = KIN_NURSERY_CLOSED;
+    handle->open_status = rc;
+    return rc;
+}
+
 int kin_nursery_open(struct kin_nursery *n, const struct kin_nursery_options *options)
 {
-    struct kin__task *task = kin__task_self();
-    if (!n)
-        return -EINVAL;
+    struct kin__worker *worker = kin__worker_self();
     struct kin__handle *handle = handle_of(n);
-    int rc = task ? 0 : KIN_NOTASK;
-    if (options && (options->size != sizeof(*options) || (unsigned)options->on_error > KIN_COLLECT))
-        rc = -EINVAL;
-    if (rc == 0) {
-        kin__entry_check(task);
-        rc = kin__scope_open(handle, task->sched, task, options);
-    }
-    if (KIN__UNLIKELY(rc < 0)) {
-        init_handle(handle, NULL, 0);
-        handle->open_status = rc;
-        return rc;
-    }
+    if (KIN__UNLIKELY(!n))
+        return -EINVAL;
+    if (KIN__UNLIKELY(!worker || !kin__worker_current(worker)))
+        return refuse_open(handle, KIN_NOTASK);
+    if (KIN__UNLIKELY(options && (options->size != sizeof(*options) ||
+                                  (unsigned)options->on_error > KIN_COLLECT)))
+        return refuse_open(handle, -EINVAL);
+    struct kin__task *task = kin__worker_current(worker);
+    kin__entry_check(task);
+    struct kin__frame *frame = kin__frame_alloc(&worker->scopes);
+    int rc = KIN__LIKELY(frame != NULL) ? open_scope(frame, handle, worker->sched, task, options)
+                                        : -ENOMEM;
+    if (KIN__UNLIKELY(rc < 0))
+        return refuse_open(handle, rc);
     if (KIN__UNLIKELY(kin__word_requests(task))) { /* born cancelled */
-        int reason = kin__cancel_inherited(handle->scope);
+        int reason = kin__cancel_inherited(KIN__CONTAINER_OF(frame, struct kin__scope, frame));
         if (reason)
             kin_nursery_cancel(n, reason);
     }
@@ -197,6 +216,10 @@ static inline void init_task(struct kin__task *task, struct kin__sched *sched, k
                              void *arg, const void *site)
 {
     kin__word_init(task);
+    uintptr_t ahead = (uintptr_t)task->ctx.sp; /* a frame needed soon: see retire in worker.c */
+    __builtin_prefetch((void *)ahead, 1);
+    __builtin_prefetch((void *)(ahead + 64), 1);
+    task->ctx.sp = NULL;
     task->stack = NULL;
     task->fn = fn;
     task->arg = arg;
@@ -205,7 +228,7 @@ static inline void init_task(struct kin__task *task, struct kin__sched *sched, k
     kin__store_relaxed(&task->inner, NULL); /* alone: not shared yet */
     task->status = 0;
     task->ops = 0;
-    task->stack_class = (uint8_t)sched->stack_class;
+    task->stack_class = sched ? (uint8_t)sched->stack_class : 0;
     task->flags = 0;
 #ifdef KIN_DEBUG
     kin__store_relaxed(&task->shadow, KIN__INIT); /* alone: not shared yet */
@@ -230,14 +253,19 @@ void kin__task_unmake(struct kin__task *task)
 
 /* Links a task into the scope that the handle names, or refuses. */
 static inline __attribute__((always_inline)) int link_child(struct kin__handle *handle, struct kin__task *task,
-                             const struct kin__task *spawner, const void *arg, size_t arg_size)
+                             const struct kin__task *spawner, const void *arg, size_t arg_size,
+                             bool has_class)
 {
     struct kin__scope *list = NULL;
     struct kin__scope *scope = kin__scope_lock(handle);
     if (KIN__UNLIKELY(!scope))
         return KIN_NOSCOPE;
     int rc = admit_locked(scope, spawner, &list);
-    task->sched = scope->sched; /* the spawner may be of another runtime, or of none */
+    if (KIN__UNLIKELY(task->sched != scope->sched)) { /* of another runtime than the spawner */
+        task->sched = scope->sched;
+        if (!has_class)
+            task->stack_class = (uint8_t)scope->sched->stack_class;
+    }
     if (KIN__UNLIKELY(arg_size) && rc == 0) {
         void *copy = kin__arena_alloc(&scope->arena, arg_size);
         if (copy)
@@ -252,24 +280,13 @@ static inline __attribute__((always_inline)) int link_child(struct kin__handle *
         task->sibling.next = first;
         first->prev = &task->sibling;
         scope->children.next = &task->sibling;
-        /* relaxed: under the lock, released with it */
-        kin__store_relaxed(&scope->word, kin__load_relaxed(&scope->word) + KIN__LIVE_ONE);
+        /* relaxed: under the lock; the store pairs as in kin__scope_move_locked */
+        kin__store_release(&scope->word, kin__load_relaxed(&scope->word) + KIN__LIVE_ONE);
     }
     kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
     if (KIN__UNLIKELY(list != NULL))
         kin__cancel_walk(list);
     return rc;
-}
-
-/* The runtime a spawner outside of any worker spawns into. */
-static struct kin__sched *sched_of(struct kin__handle *handle)
-{
-    struct kin__scope *scope = kin__scope_lock(handle);
-    if (!scope)
-        return NULL;
-    struct kin__sched *sched = scope->sched;
-    kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
-    return sched;
 }
 
 /* What options ask of a task that is made; -EINVAL when they are nonsense. */
@@ -298,11 +315,10 @@ static inline __attribute__((always_inline)) int spawn(struct kin_nursery *n, co
         return -EINVAL;
     struct kin__handle *handle = handle_of(n);
     struct kin__worker *worker = kin__worker_self();
-    struct kin__sched *sched = KIN__LIKELY(worker != NULL) ? worker->sched : sched_of(handle);
-    if (KIN__UNLIKELY(!sched))
-        return KIN_NOSCOPE;
-    if (KIN__LIKELY(worker && worker->current))
-        kin__entry_check(worker->current);
+    /* Outside of a worker it is known under the scope's lock only: it may end with its last task. */
+    struct kin__sched *sched = KIN__LIKELY(worker != NULL) ? worker->sched : NULL;
+    if (KIN__LIKELY(worker && kin__worker_current(worker)))
+        kin__entry_check(kin__worker_current(worker));
     struct kin__frame *frame = KIN__LIKELY(worker != NULL) ? kin__frame_alloc(&worker->frames)
                                                            : kin__frame_take_task();
     if (KIN__UNLIKELY(!frame))
@@ -312,7 +328,8 @@ static inline __attribute__((always_inline)) int spawn(struct kin_nursery *n, co
     uint64_t id = kin__task_id(task);
     int rc = options ? apply(task, options) : 0;
     if (KIN__LIKELY(rc == 0))
-        rc = link_child(handle, task, worker ? worker->current : NULL, arg, arg_size);
+        rc = link_child(handle, task, worker ? kin__worker_current(worker) : NULL, arg, arg_size,
+                        options && options->stack_max_bytes);
     if (KIN__UNLIKELY(rc < 0)) {
         kin__task_unmake(task);
         return rc;
@@ -393,6 +410,7 @@ static void child_done(struct kin__task *task)
     struct kin__list *next = task->sibling.next, *prev = task->sibling.prev;
     next->prev = prev;
     prev->next = next;
+    kin__store_relaxed(&task->scope, NULL); /* relaxed: under the lock; over, for dumps and cancels */
     if (KIN__UNLIKELY(task->status != 0))
         judge_locked(scope, task, &list);
     drop_and_unlock(scope);
@@ -455,15 +473,16 @@ static bool run_children_here(struct kin__task *task, struct kin__scope *scope)
     return false;
 }
 
-/* Drops the body's token and ends admission. True: nobody is left. */
-static inline bool close_body(struct kin__scope *scope)
+/* Ends admission: OPEN -> CLOSING, with which the body's token goes. True: nobody is left. */
+static inline bool close_and_unlock(struct kin__scope *scope)
 {
-    kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
     uint64_t word = kin__load_relaxed(&scope->word); /* relaxed: under the lock */
-    if (KIN__LIKELY(kin__scope_state(word) == KIN_NURSERY_OPEN)) {
-        word = (word & ~KIN__STATE_MASK) | KIN_NURSERY_CLOSING;
-        kin__store_relaxed(&scope->word, word); /* relaxed: released by unlock */
+    if (KIN__UNLIKELY(kin__scope_state(word) != KIN_NURSERY_OPEN)) {
+        kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
+        return kin__scope_live(word) == 0;
     }
+    word = (word & ~KIN__STATE_MASK) | KIN_NURSERY_CLOSING;
+    kin__store_release(&scope->word, word); /* pairs as in kin__scope_move_locked */
     drop_and_unlock(scope);
     return kin__scope_live(word) == 1;
 }
@@ -471,14 +490,15 @@ static inline bool close_body(struct kin__scope *scope)
 /* Waits until every child is over. */
 static inline void wait_for_children(struct kin__task *task, struct kin__scope *scope)
 {
-    if (close_body(scope) || (!task->sched->hard.park && run_children_here(task, scope)))
+    kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
+    if (close_and_unlock(scope) || (!task->sched->hard.park && run_children_here(task, scope)))
         return;
     while (kin__wait(&join_waitable, scope, NULL, KIN__WAIT_SHIELDED) < 0) {
         /* ends: only a kill ends such a wait early, and children of a killed task end too */
     }
 }
 
-static void fill_outcome(const struct kin__scope *scope, enum kin_nursery_state state,
+static inline void fill_outcome(const struct kin__scope *scope, enum kin_nursery_state state,
                          struct kin_outcome *how)
 {
     *how = scope->worst;
@@ -491,10 +511,25 @@ static void fill_outcome(const struct kin__scope *scope, enum kin_nursery_state 
     }
 }
 
-/* The scope is over: what must stay readable goes to the handle, the rest back to the pools. */
-static void release(struct kin__task *task, struct kin__handle *handle, struct kin__scope *scope)
+/* One of the owner's nurseries was cancelled and is over: does another one keep it asked? First take
+ * the request back, then look: a canceller of an outer one comes before or after, never unseen in
+ * between. */
+static __attribute__((noinline)) void take_back(struct kin__task *task, struct kin__scope *outer)
 {
-    struct kin__arena arena = scope->arena;
+    kin__word_unrequest(task, KIN__SCOPE);
+    kin__fence_after_rmw(); /* fence: the request before the states; mirror: a canceller's RMW */
+    for (; outer; outer = outer->outer) {
+        /* pairs with the release in kin__scope_move_locked */
+        if (kin__scope_is_cancelled(kin__load_acquire(&outer->word)))
+            (void)kin__word_request(task, KIN__SCOPE);
+    }
+}
+
+/* The scope is over: what must stay readable goes to the handle, the rest back to the pools. */
+static inline void release(struct kin__task *task, struct kin__handle *handle,
+                           struct kin__scope *scope)
+{
+    /* Taken so that a canceller that found this scope by its owner has left it. */
     kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
     uint64_t word = kin__load_relaxed(&scope->word); /* relaxed: under the lock */
     KIN__CHECK(kin__scope_live(word) == 0, "NCG-1");
@@ -502,25 +537,19 @@ static void release(struct kin__task *task, struct kin__handle *handle, struct k
     handle->state = (int32_t)kin__scope_state(word);
     fill_outcome(scope, kin__scope_state(word), &handle->outcome);
     handle->is_joined = 1;
-    handle->scope = NULL;
-    bool was_cancelled = kin__scope_state(word) == KIN_NURSERY_CANCELLED;
+    kin__store_release(&handle->scope, NULL); /* pairs with whoever finds it gone: state is there */
+    /* The name ends under the lock, or a late caller would take the next life for this one. relaxed:
+     * compared under the lock */
+    kin__store_relaxed(&scope->frame.name, handle->name + (UINT64_C(1) << KIN__FRAME_INDEX_BITS));
     struct kin__scope *outer = scope->outer;
     kin__store_relaxed(&scope->owner, NULL); /* relaxed: released by unlock */
     kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
     kin__store_release(&task->inner, outer); /* pairs with the load in begin_inner_of */
-    if (KIN__UNLIKELY(was_cancelled)) {
-        /* First take the request back, then look: a canceller of an outer one comes before or after,
-         * never unseen in between. */
-        kin__word_unrequest(task, KIN__SCOPE);
-        for (; outer; outer = outer->outer) {
-            /* pairs with the release in unlock */
-            if (kin__scope_state(kin__load_acquire(&outer->word)) == KIN_NURSERY_CANCELLING)
-                (void)kin__word_request(task, KIN__SCOPE);
-        }
-    }
-    if (KIN__UNLIKELY(arena.chunks != NULL))
-        kin__arena_fini(&arena);
-    kin__frame_give_scope(&scope->frame);
+    if (KIN__UNLIKELY(kin__scope_state(word) == KIN_NURSERY_CANCELLED))
+        take_back(task, outer);
+    if (KIN__UNLIKELY(scope->arena.chunks != NULL))
+        kin__arena_fini(&scope->arena); /* empty again, for the next life */
+    kin__frame_free(&kin__worker_self()->scopes, &scope->frame);
 }
 
 static int result_of(const struct kin__handle *handle, struct kin_outcome *out)
@@ -539,9 +568,9 @@ int kin_nursery_join(struct kin_nursery *n, struct kin_outcome *out)
     if (KIN__UNLIKELY(!task))
         return KIN_NOTASK;
     kin__entry_check(task);
-    if (KIN__UNLIKELY(!handle->scope))
+    struct kin__scope *scope = kin__load_relaxed(&handle->scope); /* relaxed: the owner's own */
+    if (KIN__UNLIKELY(!scope))
         return handle->is_joined ? KIN_STALE : handle->open_status;
-    struct kin__scope *scope = handle->scope;
     if (KIN__UNLIKELY(kin__load_relaxed(&scope->owner) != task)) /* relaxed: open since long */
         kin__misuse(task, "kin_nursery_join", "only the task that opened a nursery joins it", "NSM-2");
     /* relaxed: the task's own field */
@@ -555,7 +584,7 @@ int kin_nursery_join(struct kin_nursery *n, struct kin_outcome *out)
 void kin_nursery_leave_(struct kin_nursery *n)
 {
     struct kin__handle *handle = handle_of(n);
-    if (KIN__UNLIKELY(handle->scope != NULL)) {
+    if (KIN__UNLIKELY(kin__load_relaxed(&handle->scope) != NULL)) { /* relaxed: the owner's own */
         kin_nursery_cancel(n, KIN_CANCELLED);
         kin_ignore(kin_nursery_join(n, NULL));
     }
@@ -580,14 +609,12 @@ const struct kin__owner_ops kin__scope_owner_ops = {child_done, unwind};
 
 void kin_nursery_close(struct kin_nursery *n)
 {
+    kin__entry_check_self();
     struct kin__scope *scope = n ? kin__scope_lock(handle_of(n)) : NULL;
     if (!scope)
         return;
     scope->is_sealed = 1;
-    /* relaxed: under the lock */
-    if (kin__scope_state(kin__load_relaxed(&scope->word)) == KIN_NURSERY_OPEN)
-        kin__scope_move_locked(scope, KIN_NURSERY_CLOSING);
-    kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
+    (void)close_and_unlock(scope);
 }
 
 int kin_nursery_poll(struct kin_nursery *n, struct kin_outcome *out)
@@ -595,17 +622,16 @@ int kin_nursery_poll(struct kin_nursery *n, struct kin_outcome *out)
     struct kin__handle *handle = n ? handle_of(n) : NULL;
     if (!handle)
         return -EINVAL;
-    if (!handle->scope)
-        return handle->is_joined ? result_of(handle, out) : handle->open_status;
+    kin__entry_check_self();
     struct kin__scope *scope = kin__scope_lock(handle);
     if (!scope)
-        return KIN_STALE;
-    uint64_t word = kin__load_relaxed(&scope->word); /* relaxed: under the lock */
-    bool is_over = kin__scope_live(word) == 1 && kin__scope_state(word) != KIN_NURSERY_OPEN;
+        return handle->is_joined ? result_of(handle, out) : handle->open_status;
+    /* relaxed: under the lock */
+    enum kin_nursery_state state = kin__scope_state(kin__load_relaxed(&scope->word));
     struct kin_outcome how;
-    fill_outcome(scope, scope->reason ? KIN_NURSERY_CANCELLED : KIN_NURSERY_CLOSED, &how);
+    fill_outcome(scope, state, &how);
     kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
-    if (!is_over)
+    if (state <= KIN_NURSERY_CANCELLING)
         return KIN_EMPTY;
     if (out)
         *out = how;
@@ -615,10 +641,16 @@ int kin_nursery_poll(struct kin_nursery *n, struct kin_outcome *out)
 enum kin_nursery_state kin_nursery_state(const struct kin_nursery *n)
 {
     const struct kin__handle *handle = (const struct kin__handle *)(const void *)n;
-    if (!n || !handle->scope)
-        return n ? (enum kin_nursery_state)handle->state : KIN_NURSERY_CLOSED;
-    /* pairs with the release in unlock */
-    return kin__scope_state(kin__load_acquire(&handle->scope->word));
+    if (!n)
+        return KIN_NURSERY_CLOSED;
+    kin__entry_check_self();
+    struct kin__scope *scope = kin__scope_lock(handle);
+    if (!scope)
+        return (enum kin_nursery_state)handle->state;
+    /* relaxed: under the lock */
+    enum kin_nursery_state state = kin__scope_state(kin__load_relaxed(&scope->word));
+    kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
+    return state;
 }
 
 size_t kin_nursery_errors(struct kin_nursery *n, struct kin_outcome *buf, size_t cap)
@@ -644,7 +676,9 @@ void *kin_nursery_alloc(struct kin_nursery *n, size_t size)
     struct kin__scope *scope = n ? kin__scope_lock(handle_of(n)) : NULL;
     if (!scope)
         return NULL;
-    void *memory = kin__arena_alloc(&scope->arena, size);
+    /* relaxed: under the lock */
+    bool is_over = kin__scope_state(kin__load_relaxed(&scope->word)) > KIN_NURSERY_CANCELLING;
+    void *memory = is_over ? NULL : kin__arena_alloc(&scope->arena, size);
     kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
     return memory;
 }

@@ -61,7 +61,7 @@ void kin__entry_overflow(struct kin__task *task)
 static enum kin__fault_action resolve(struct kin__fault *fault)
 {
     struct kin__worker *worker = kin__worker_self();
-    struct kin__task *task = worker ? worker->current : NULL;
+    struct kin__task *task = worker ? kin__worker_current(worker) : NULL;
     if (!task || !worker->stack || !kin__stack_in_guard(worker->stack, fault->address))
         return KIN__FAULT_PASS;
     bool is_panic = worker->sched->config.on_overflow == KIN_STACK_PANIC && !fault->in_libc &&

@@ -25,6 +25,8 @@ static int make_first(struct kin__sched *sched, struct kin__handle *root, kin_ta
     task->name = "main";
     task->flags |= KIN__TASK_NAMED;
     kin__store_relaxed(&task->scope, root->scope); /* alone: nothing runs yet */
+    root->scope->worst = (struct kin_outcome){KIN_SEV_OK, 0, 0, 0}; /* the result, if it is 0 */
+    task->sibling.next = NULL; /* a recycled frame still has the links of its last life */
     kin__list_link(&task->sibling, &root->scope->children, root->scope->children.next);
     /* alone: nothing runs yet. No body joins the root: its only child is what it waits for. */
     kin__store_relaxed(&root->scope->word, KIN__LIVE_ONE | KIN_NURSERY_CLOSING);
@@ -54,9 +56,10 @@ int kin_run(const struct kin_config *config, kin_task_fn *fn, void *arg)
         goto fail_overflow;
     struct kin__scope *scope = root.scope;
     rc = kin__sched_run(sched, first);
-    if (rc < 0)
-        kin__task_unmake(first); /* no thread was started, nothing ran */
-    else if (scope->worst.severity == KIN_SEV_OK)
+    if (rc < 0) {
+        kin__store_relaxed(&first->scope, NULL); /* relaxed: for dumps, as when a task is over */
+        kin__task_unmake(first);                 /* no thread was started, nothing ran */
+    } else if (scope->worst.severity == KIN_SEV_OK)
         rc = scope->worst.value;
     else
         rc = scope->worst.status;

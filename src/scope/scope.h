@@ -10,8 +10,8 @@
  *     word = live << 8 | state         state and live count change together, under the lock, and are
  *                                      published by one release store [NSM:7.1]
  *
- * live counts the children, plus one for the body until it joins, plus one for each canceller that is
- * walking through. Whoever takes it to 0 makes the state terminal, and its last touch of the scope is
+ * live counts the children, plus one for the body while the state is OPEN, plus one for each canceller
+ * that is walking through. Whoever takes it to 0 makes the state terminal, and its last touch of the scope is
  * the unlock; it then wakes the owner through the owner's frame, which is never unmapped [NSM-2].
  *
  * Locks: outer before inner. A scope's lock is held while a child of it, or the scope of such a child,
@@ -40,11 +40,11 @@ struct kin__failure {
 
 /* What is inside struct kin_nursery. */
 struct kin__handle {
-    struct kin__scope *scope; /* NULL: not open */
+    _Atomic(struct kin__scope *) scope; /* NULL: not open; any thread may look, the owner writes */
     uint64_t name;            /* of the scope; a late caller compares */
     int32_t open_status;      /* why the open failed */
     int32_t is_joined;
-    int32_t state;            /* after the join: the terminal one */
+    int32_t state;            /* once scope is NULL: the terminal one */
     uint32_t errors_max;
     uint32_t errors_kept;     /* under the scope's lock until the join */
     uint32_t errors_dropped;
@@ -98,11 +98,19 @@ static inline uint64_t kin__scope_live(uint64_t word)
     return word >> KIN__LIVE_SHIFT;
 }
 
+/* Being cancelled, or cancelled and not joined yet: its owner is asked to stop either way. */
+static inline bool kin__scope_is_cancelled(uint64_t word)
+{
+    return kin__scope_state(word) == KIN_NURSERY_CANCELLING ||
+           kin__scope_state(word) == KIN_NURSERY_CANCELLED;
+}
+
 /* Locks the scope that the handle names; NULL when it is no longer open. The handle is not looked at
  * any more once the lock is held: a join may be over by then. */
 static inline struct kin__scope *kin__scope_lock(const struct kin__handle *handle)
 {
-    struct kin__scope *scope = handle->scope;
+    /* pairs with the release in init_handle and in release, for callers of other threads */
+    struct kin__scope *scope = kin__load_acquire(&handle->scope);
     uint64_t name = handle->name;
     if (KIN__UNLIKELY(!scope))
         return NULL;

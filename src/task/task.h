@@ -78,8 +78,11 @@ struct kin__task {
     uint32_t wait_case;              /* winner, then task */
     const char *name;                /* if KIN__TASK_NAMED; spawner */
     struct kin__stack *spare;        /* if KIN__TASK_SPARE: where an overflow is cleaned up; task */
+    struct kin__task *batch_next;    /* as the first of a batch in the global queue: the next one, */
+    struct kin__task *batch_last;    /* the last task of this one, */
+    uint32_t batch_count;            /* and how many they are; owner of the queue */
     kin__ai32 shadow;                /* debug: the state of 002 */
-    unsigned char rest[192 - 128 - 36];
+    unsigned char rest[192 - 128 - 56];
 #if KIN__ASAN || KIN__TSAN
     unsigned char sanitizer_rest[KIN__FRAME_BYTES - 192 - (sizeof(struct kin__context) - 8)];
 #endif

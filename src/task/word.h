@@ -75,8 +75,9 @@ static inline void kin__word_init(struct kin__task *task)
 {
     uint64_t word = kin__load_relaxed(&task->ctl); /* relaxed: the frame is the caller's alone */
     uint64_t next = (kin__word_ticket(word) + 1) << KIN__TICKET_SHIFT | KIN__CLAIMED | KIN__READY;
-    /* relaxed: published by the run queue; a stale canceller compares the whole word and fails */
-    kin__store_relaxed(&task->ctl, next);
+    /* pairs with the acquire in kin__word_request_named: whoever sees this word sees the name that
+     * came before it, too; everybody else gets the word through the run queue */
+    kin__store_release(&task->ctl, next);
 }
 
 /* The task is over: no waker and no canceller that looks at it from here on can act on it. */
@@ -106,7 +107,7 @@ static inline enum kin__begun kin__word_begin(struct kin__task *task, uint64_t s
     /* pairs with the acquire in kin__word_claim: a winner sees what the task did before */
     uint64_t old = kin__add_release(&task->ctl, KIN__TICKET_ONE - (word & KIN__PARK_BITS) + shield);
     KIN__ASSERT((old & KIN__PARK_BITS) == (word & KIN__PARK_BITS), "F1");
-    *ticket = kin__word_ticket(old) + 1;
+    *ticket = kin__word_ticket(old + KIN__TICKET_ONE); /* wraps as the word does */
     uint64_t heeded = shield ? (uint64_t)KIN__KILL : KIN__REQUESTS;
     return KIN__UNLIKELY(old & heeded) ? KIN__BEGUN_ASKED : KIN__BEGUN_OPEN;
 }

@@ -149,7 +149,7 @@ int kin_dump(int fd)
     struct kin__worker *self = kin__worker_self();
     if (!self)
         return KIN_NOTASK;
-    struct dump dump = {fd, self->sched, self->current};
+    struct dump dump = {fd, self->sched, kin__worker_current(self)};
     kin__frame_each(put_task, &dump);
     put_workers(&dump);
     put_scaling(&dump);

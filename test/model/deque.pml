@@ -248,7 +248,8 @@ proctype Thief()
 #endif
         :: else
         fi;
-        atomic { wt = 0; ws = 0; k = 0; i = 0; won = 0; copy[0] = 0; copy[N / 2] = 0; copy[N - 1] = 0 }
+        atomic { wt = 0; ws = 0; k = 0; i = 0; won = 0;
+                 copy[0] = 0; copy[N / 2] = 0; copy[N - 1] = 0 }
     :: else -> break
     od
 }

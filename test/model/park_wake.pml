@@ -182,7 +182,12 @@ inline leave_commit()
     off = 1;
     atomic { wr = pending; pending = 0 };
     if
-    :: wr -> atomic { if :: !claimed -> claimed = 1; ready = 1; win(ticket, DATA) :: else -> wr = 0 fi }
+    :: wr ->
+        atomic {
+            if
+            :: !claimed -> claimed = 1; ready = 1; win(ticket, DATA)
+            :: else -> wr = 0
+            fi }
     :: else
     fi;
 #else

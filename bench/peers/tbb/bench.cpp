@@ -57,7 +57,9 @@ static long sky(long first, long size)
     long sums[10];
     tbb::task_group children;
     for (long i = 0; i < 10; i++)
-        children.run([&sums, i, first, size] { sums[i] = sky(first + i * (size / 10), size / 10); });
+        children.run([&sums, i, first, size] {
+            sums[i] = sky(first + i * (size / 10), size / 10);
+        });
     children.wait();
     long sum = 0;
     for (long s : sums)

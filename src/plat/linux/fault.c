@@ -11,9 +11,10 @@
  * stack, so it can be used again. The signal is blocked while the handler runs (no SA_NODEFER): a
  * fault inside the handler then kills the process at once, where nesting would fault for ever.
  *
- * PASS runs an earlier handler as the kernel would have: with its own mask. For the default action
- * it is installed and the handler returns; the instruction faults again and the core dump shows it,
- * not the handler.
+ * PASS runs an earlier handler as the kernel would have, with its own mask (but on the alternate
+ * stack, and again at the next fault even if it asked for one only). The default action is
+ * installed and the handler returns; the instruction faults again and the core dump shows it, not
+ * the handler.
  *
  * Whether the code was in libc matters because its locks may be held there. The ranges of libc, of
  * the dynamic loader and of the vdso are collected when the handler is installed, because
@@ -59,8 +60,8 @@ static struct range libc_ranges[RANGES_MAX]; /* likewise */
 static size_t libc_range_count;              /* likewise; 0: libc cannot be told apart */
 static _Atomic(resolve_fn *) resolver;       /* NULL: pass everything on */
 
-static __thread __attribute__((tls_model("initial-exec"))) char *alt_base; /* NULL: none */
-static __thread __attribute__((tls_model("initial-exec"))) stack_t alt_before;
+static _Thread_local __attribute__((tls_model("initial-exec"))) char *alt_base; /* NULL: none */
+static _Thread_local __attribute__((tls_model("initial-exec"))) stack_t alt_before;
 
 /* ---- where libc is ---- */
 

@@ -17,6 +17,7 @@
 
 #include "base/assert.h"
 #include "base/lockrank.h"
+#include "plat/context.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -173,7 +174,7 @@ void kin__thread_yield(void)
 
 /* Named by the assembly in plat.h; hidden, so that its offset is the same object's everywhere. */
 extern PER_THREAD void *kin__self;
-__attribute__((visibility("hidden"))) PER_THREAD void *kin__self;
+KIN__FROM_ASM PER_THREAD void *kin__self;
 
 #ifndef KIN__SELF_INLINE
 __attribute__((noinline)) void *kin__self_get(void)

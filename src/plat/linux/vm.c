@@ -114,6 +114,11 @@ void kin__vm_release(void *base, size_t bytes)
     KIN__CHECK(rc == 0, "house: release what was reserved");
 }
 
+void kin__vm_prefer_huge(void *base, size_t bytes)
+{
+    (void)madvise(base, bytes, MADV_HUGEPAGE);
+}
+
 void kin__vm_discard(void *base, size_t bytes)
 {
     if (madvise(base, bytes, MADV_DONTNEED) != 0)
@@ -162,8 +167,11 @@ static size_t guard_madvise(char *base, size_t stride, size_t guard_bytes, size_
 /* How many of want guards the cap still allows; they count as made from here on. */
 static size_t admit_guards(size_t want)
 {
+    /* Valgrind ends the process at 30,000 mappings. */
+    const size_t most = kin__is_under_valgrind() ? KIN__VM_MPROTECT_MAX / 4 : KIN__VM_MPROTECT_MAX;
+
     kin__lock_take(&lock, KIN__RANK_LEAF);
-    size_t left = KIN__VM_MPROTECT_MAX - mprotect_guards;
+    size_t left = most - mprotect_guards;
     size_t admitted = want < left ? want : left;
     mprotect_guards += admitted;
     kin__lock_give(&lock, KIN__RANK_LEAF);

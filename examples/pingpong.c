@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Ping-pong: two tasks that take turns, once by yielding and once by nurseries.
+ *
+ * With yields the ball is a word and whoever does not have it lets the other run. That is honest work
+ * for the scheduler, but a task that waits this way is never asleep. With a nursery each stroke is a
+ * child that is spawned and joined: the join parks until the child is over, so nobody waits awake.
+ */
+#include <kin/kin.h>
+
+#include <stdatomic.h>
+#include <stdio.h>
+
+enum { STROKES = 20000 };
+
+struct table {
+    atomic_int ball; /* whose turn it is: 0 or 1; two workers may look at once */
+    int strokes[2];
+};
+
+struct player {
+    struct table *table;
+    int side;
+};
+
+static int play(void *arg)
+{
+    const struct player *player = arg;
+    struct table *table = player->table;
+
+    for (int i = 0; i < STROKES; i++) {
+        while (atomic_load(&table->ball) != player->side) {
+            int rc = kin_yield();
+            if (rc < 0)
+                return rc;
+        }
+        table->strokes[player->side]++;
+        atomic_store(&table->ball, 1 - player->side);
+    }
+    return 0;
+}
+
+static int by_yields(void *arg)
+{
+    struct player players[2] = {{arg, 0}, {arg, 1}};
+    KIN_NURSERY(n);
+
+    int rc = kin_spawn(&n, play, &players[0]);
+    if (rc == 0)
+        rc = kin_spawn(&n, play, &players[1]);
+    if (rc < 0)
+        return rc;
+    return kin_nursery_join(&n, NULL);
+}
+
+static int stroke(void *arg)
+{
+    int *strokes = arg;
+
+    ++*strokes;
+    return 0;
+}
+
+static int by_nurseries(void *arg)
+{
+    struct table *table = arg;
+
+    for (int i = 0; i < 2 * STROKES; i++) {
+        KIN_NURSERY(n);
+        int rc = kin_spawn(&n, stroke, &table->strokes[i % 2]);
+        if (rc == 0)
+            rc = kin_nursery_join(&n, NULL);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+/* Runs one way of playing; true when every stroke was played. */
+static bool try(const char *name, kin_task_fn *fn)
+{
+    struct table table = {.strokes = {0, 0}};
+    kin_time start = kin_now();
+    int rc = kin_run(NULL, fn, &table);
+    long long us = (long long)(kin_now() - start) / 1000;
+
+    printf("%s: %d + %d strokes in %lld us, %s\n", name, table.strokes[0], table.strokes[1], us,
+           kin_status_name(rc));
+    return rc == 0 && table.strokes[0] == STROKES && table.strokes[1] == STROKES;
+}
+
+int main(void)
+{
+    bool is_right = try("by yields", by_yields);
+
+    return try("by nurseries", by_nurseries) && is_right ? 0 : 1;
+}
