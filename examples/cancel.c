@@ -6,9 +6,10 @@
  *                            -- branch -- nursery -- leaf, leaf, leaf
  *                            -- branch -- nursery -- leaf, leaf, leaf
  *
- * Cancelling the outer nursery wakes the sleeping leaves, stops the one in each branch that computes
- * (it meets a checkpoint), and every task still runs its own way out. Nobody is killed: a task is
- * asked, and returns. The second part cancels one task by its name, which its siblings do not notice.
+ * Cancelling the outer nursery wakes the sleeping leaves, stops the one in each branch that
+ * computes (it meets a checkpoint), and every task still runs its own way out. Nobody is killed: a
+ * task is asked, and returns. The second part cancels one task by its name, which its siblings do
+ * not notice.
  */
 #include <kin/kin.h>
 
@@ -98,8 +99,8 @@ static int cancel_one(void *arg)
     if (rc < 0)
         return rc;
     rc = kin_nursery_join(&n, NULL);
-    printf("one task cancelled: the join returned %s, cancelling it again %s\n", kin_status_name(rc),
-           kin_status_name(kin_task_cancel(lost)));
+    printf("one task cancelled: the join returned %s, cancelling it again %s\n",
+           kin_status_name(rc), kin_status_name(kin_task_cancel(lost)));
     return rc;
 }
 

@@ -2,10 +2,10 @@
 /*
  * The first error: a child that fails cancels its siblings, and the join says why.
  *
- * Five fetchers are started. Four of them would wait for ever; the third fails. The others wake from
- * their sleep with KIN_CANCELLED, can ask for the reason, clean up and return. The join returns the
- * error, not the cancellations it caused. The same nursery with KIN_COLLECT lets the siblings go on
- * and keeps every error.
+ * Five fetchers are started. Four of them would wait for ever; the third fails. The others wake
+ * from their sleep with KIN_CANCELLED, can ask for the reason, clean up and return. The join
+ * returns the error, not the cancellations it caused. The same nursery with KIN_COLLECT lets the
+ * siblings go on and keeps every error.
  */
 #include <kin/kin.h>
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Many parked tasks: 20,000 of them, or as many as the argument says, wait until they are cancelled.
+ * Many parked tasks: 20,000 of them, or as many as the argument says, wait until they are
+ * cancelled.
  *
  *     million 1000000
  *
  * A parked task is its frame of 192 bytes and the pages of its stack that it has touched, one as a
- * rule. Each of these sleeps without end, which makes it a timer as well; one cancel of their nursery
- * wakes them all.
+ * rule. Each of these sleeps without end, which makes it a timer as well; one cancel of their
+ * nursery wakes them all.
  */
 #include <kin/kin.h>
 
@@ -60,8 +61,8 @@ static int run_many(void *arg)
     start = kin_now();
     kin_nursery_cancel(&n, 0);
     int rc = kin_nursery_join(&n, NULL);
-    printf("they are over %lld ms after the cancel, which the join reports as %s\n", ms_since(start),
-           kin_status_name(rc));
+    printf("they are over %lld ms after the cancel, which the join reports as %s\n",
+           ms_since(start), kin_status_name(rc));
     return rc == KIN_CANCELLED ? 0 : rc;
 }
 

@@ -2,9 +2,9 @@
 /*
  * Stack overflow: the task that runs out of stack panics, is reported, and the rest goes on.
  *
- * Every stack ends in a guard. A task that hits it in its own code ends with KIN_OVERFLOW and severity
- * KIN_SEV_PANIC; its siblings in a collecting nursery, and the process, live on. (Inside libc the
- * process aborts instead, because libc may hold locks.)
+ * Every stack ends in a guard. A task that hits it in its own code ends with KIN_OVERFLOW and
+ * severity KIN_SEV_PANIC; its siblings in a collecting nursery, and the process, live on. (Inside
+ * libc the process aborts instead, because libc may hold locks.)
  */
 #include <kin/kin.h>
 

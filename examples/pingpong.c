@@ -2,9 +2,10 @@
 /*
  * Ping-pong: two tasks that take turns, once by yielding and once by nurseries.
  *
- * With yields the ball is a word and whoever does not have it lets the other run. That is honest work
- * for the scheduler, but a task that waits this way is never asleep. With a nursery each stroke is a
- * child that is spawned and joined: the join parks until the child is over, so nobody waits awake.
+ * With yields the ball is a word and whoever does not have it lets the other run. That is honest
+ * work for the scheduler, but a task that waits this way is never asleep. With a nursery each
+ * stroke is a child that is spawned and joined: the join parks until the child is over, so nobody
+ * waits awake.
  */
 #include <kin/kin.h>
 

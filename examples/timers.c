@@ -2,9 +2,9 @@
 /*
  * Time: tasks that tick, and a limit on how long something may take.
  *
- * Deadlines are points in time. A task that ticks adds its period to the last deadline, not to now, so
- * its ticks do not drift however late it woke. A limit is a sibling that sleeps and then cancels the
- * nursery with KIN_TIMEOUT as the reason, which the join reports.
+ * Deadlines are points in time. A task that ticks adds its period to the last deadline, not to
+ * now, so its ticks do not drift however late it woke. A limit is a sibling that sleeps and then
+ * cancels the nursery with KIN_TIMEOUT as the reason, which the join reports.
  */
 #include <kin/kin.h>
 

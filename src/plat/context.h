@@ -70,6 +70,13 @@ _Noreturn void kin__jump_raw(void *to_sp, void *pass);
  * own again afterwards, whatever fn did. */
 int kin__call_raw(void **escape_sp, int (*fn)(void *), void *arg);
 _Noreturn void kin__escape_raw(void *escape_sp, int value);
+/* The same as kin__call_raw for a caller that has the control words that every flow begins with and
+ * never changes them: on some machines reading them costs as much as the rest of a call. */
+#if defined(__x86_64__) && !defined(KIN_SWITCH_GENERIC)
+int kin__call_clean_raw(void **escape_sp, int (*fn)(void *), void *arg);
+#else
+#define kin__call_clean_raw kin__call_raw
+#endif
 /* Lays the frame of a flow not yet begun below base; a switch to the sp it returns calls
  * entry(pass) or, unless it is NULL, first(pass, entry). In context.c for the machines with
  * assembly. */

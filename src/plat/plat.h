@@ -99,8 +99,8 @@ void kin__vm_force(enum kin__vm_way way);
 
 /* ---- heap (linux/heap.c) ---- */
 
-void *kin__heap_alloc(size_t bytes); /* zeroed, 16-aligned; NULL when there is none */
-void kin__heap_free(void *p);        /* NULL is fine */
+void *kin__heap_alloc(size_t bytes);       /* zeroed, 16-aligned; NULL when there is none */
+void kin__heap_free(void *p);              /* NULL is fine */
 void *kin__heap_alloc_lines(size_t bytes); /* the same, aligned to a cache line */
 void kin__heap_free_lines(void *p);
 

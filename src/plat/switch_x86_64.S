@@ -306,6 +306,73 @@ kin__call_raw:
 
     .p2align 4
 
+/* int kin__call_clean_raw(void **escape_sp rdi, int (*fn)(void *) rsi, void *arg rdx): the same for a
+ * caller that is known to run with kin__fp: nothing has to be read or loaded before the call. */
+    .globl kin__call_clean_raw
+    .hidden kin__call_clean_raw
+    .type kin__call_clean_raw, @function
+kin__call_clean_raw:
+    .cfi_startproc
+    endbr64
+    pushq %rbp
+    .cfi_adjust_cfa_offset 8
+    .cfi_rel_offset rbp, 0
+    pushq %rbx
+    .cfi_adjust_cfa_offset 8
+    .cfi_rel_offset rbx, 0
+    pushq %r12
+    .cfi_adjust_cfa_offset 8
+    .cfi_rel_offset r12, 0
+    pushq %r13
+    .cfi_adjust_cfa_offset 8
+    .cfi_rel_offset r13, 0
+    pushq %r14
+    .cfi_adjust_cfa_offset 8
+    .cfi_rel_offset r14, 0
+    pushq %r15
+    .cfi_adjust_cfa_offset 8
+    .cfi_rel_offset r15, 0
+    pushq kin__fp(%rip)
+    .cfi_adjust_cfa_offset 8
+    movq %rsp, (%rdi)
+    movq %rdx, %rdi
+    call *%rsi
+    fnstcw -4(%rsp)
+    movzwl -4(%rsp), %ecx
+    cmpl $0, kin__fp+8(%rip)
+    jne 7f
+    stmxcsr -8(%rsp)
+    movl -8(%rsp), %edx
+    xorl (%rsp), %edx
+    testl $0xffc0, %edx
+    jne 7f
+5:
+    cmpw 4(%rsp), %cx
+    jne 8f
+6:
+    .cfi_remember_state
+    addq $56, %rsp
+    .cfi_adjust_cfa_offset -56
+    .cfi_restore r15
+    .cfi_restore r14
+    .cfi_restore r13
+    .cfi_restore r12
+    .cfi_restore rbx
+    .cfi_restore rbp
+    ret
+    .cfi_restore_state
+7:
+    ldmxcsr (%rsp)
+    jmp 5b
+8:
+    fnclex
+    fldcw 4(%rsp)
+    jmp 6b
+    .cfi_endproc
+    .size kin__call_clean_raw, . - kin__call_clean_raw
+
+    .p2align 4
+
 /* void kin__escape_raw(void *escape_sp rdi, int value esi), returns from kin__call_raw instead */
     .globl kin__escape_raw
     .hidden kin__escape_raw

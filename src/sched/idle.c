@@ -161,12 +161,14 @@ static bool poll_due(struct kin__worker *worker)
 {
     struct kin__sched *sched = worker->sched;
     uint32_t woken = 0;
+    kin__store_relaxed(&worker->is_polling, 1u); /* relaxed: so that the monitor knows why */
     for (unsigned i = 0; i < sched->workers_max; i++) {
         struct kin__worker *other = &sched->workers[i];
         /* relaxed: poll looks again under the wheel's lock */
         if (kin__load_relaxed(&other->next_deadline) <= worker->now)
             woken += sched->source->poll(other, worker->now);
     }
+    kin__store_relaxed(&worker->is_polling, 0u); /* relaxed: as above */
     return woken != 0;
 }
 

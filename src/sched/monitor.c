@@ -36,7 +36,8 @@ static bool is_stuck(struct kin__sched *sched, struct kin__worker *worker, int64
     uint64_t progress = kin__worker_progress(worker);
     int64_t threshold = sched->config.stall_threshold;
     /* relaxed: a state that changes meanwhile shows as progress at the next look */
-    if (kin__load_relaxed(&worker->state) != KIN__WORKER_ACTIVE || progress != worker->seen_progress) {
+    if (kin__load_relaxed(&worker->state) != KIN__WORKER_ACTIVE ||
+        kin__load_relaxed(&worker->is_polling) || progress != worker->seen_progress) {
         worker->seen_progress = progress;
         worker->seen_since = now;
         worker->seen_cpu = kin__thread_cpu_ns(&worker->thread);

@@ -146,6 +146,7 @@ static __attribute__((noinline)) void look_around(struct kin__worker *worker)
     if (!has_timers && !stuck)
         return;
     worker->now = kin__clock_now();
+    kin__store_relaxed(&worker->is_polling, 1u); /* relaxed: so that the monitor knows why */
     if (has_timers)
         sched->source->poll(worker, worker->now);
     for (unsigned i = 0; stuck && i < sched->workers_max; i++) {
@@ -153,6 +154,7 @@ static __attribute__((noinline)) void look_around(struct kin__worker *worker)
         if (kin__load_relaxed(&sched->workers[i].next_deadline) <= worker->now)
             sched->source->poll(&sched->workers[i], worker->now);
     }
+    kin__store_relaxed(&worker->is_polling, 0u); /* relaxed: as above */
 }
 
 /* The worker was replaced while it was stuck: everything it holds goes to the others [WK:6.2]. */
@@ -371,16 +373,40 @@ static inline void finish(struct kin__task *task, int rc)
     retire(worker, task);
 }
 
-/* Calls the body on the stack that the worker is on. The worker may be another one afterwards. */
-static __attribute__((noinline)) void run(struct kin__worker *worker, struct kin__task *task,
-                                          const struct kin__context *lender)
+/* What comes before a body: the task is on the worker's stack now. Its argument, or false: it was
+ * cancelled before its first run, and the body never runs [NSM:4.2]. */
+static inline bool mount(struct kin__worker *worker, struct kin__task *task, void **arg)
 {
-    int rc = KIN_CANCELLED; /* cancelled before its first run: the body never runs [NSM:4.2] */
-    void *arg = task->arg;
+    *arg = task->arg;
     task->stack = worker->stack;
     task->low = worker->stack->low;
     kin__worker_set_current(worker, task);
-    if (KIN__LIKELY(!(kin__word_requests(task) & (KIN__CANCEL | KIN__KILL)))) {
+    return KIN__LIKELY(!(kin__word_requests(task) & (KIN__CANCEL | KIN__KILL)));
+}
+
+/* Calls the body on the stack that the worker is on: from the runner, whose control words are the
+ * ones that a flow begins with. The worker may be another one afterwards. */
+static __attribute__((noinline)) void run(struct kin__worker *worker, struct kin__task *task,
+                                          const struct kin__context *lender)
+{
+    int rc = KIN_CANCELLED;
+    void *arg;
+    if (mount(worker, task, &arg)) {
+        kin__context_enter(&task->ctx, lender);
+        rc = kin__call_clean_raw(&task->escape, task->fn, arg);
+        kin__context_leave(&task->ctx, lender);
+    }
+    finish(task, rc);
+}
+
+/* The same from another task, whose control words may be anything. */
+static __attribute__((noinline)) void run_borrowing(struct kin__worker *worker,
+                                                    struct kin__task *task,
+                                                    const struct kin__context *lender)
+{
+    int rc = KIN_CANCELLED;
+    void *arg;
+    if (mount(worker, task, &arg)) {
         kin__context_enter(&task->ctx, lender);
         rc = kin__call_raw(&task->escape, task->fn, arg);
         kin__context_leave(&task->ctx, lender);
@@ -531,7 +557,7 @@ void kin__worker_run_here(struct kin__task *host, struct kin__task *child)
     struct kin__worker *worker = kin__worker_self();
     KIN__ASSERT(kin__worker_current(worker) == host && !child->stack, "F1");
     child->flags |= KIN__TASK_BORROWS;
-    run(worker, child, &host->ctx);
+    run_borrowing(worker, child, &host->ctx);
     kin__worker_set_current(kin__worker_self(), host);
 }
 

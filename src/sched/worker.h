@@ -96,6 +96,7 @@ struct kin__worker {
     kin__a64 steals;
     kin__a64 stolen;
     kin__ai64 live;          /* spawned here minus ended here */
+    kin__a32 is_polling;     /* busy with timers, which may take a while when very many are due */
     kin__ai64 next_deadline; /* of its timers; KIN_NEVER: none. Under the wheel's lock */
     void *timers;            /* the wheel; wait/timer.c */
 

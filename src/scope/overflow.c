@@ -36,6 +36,7 @@ static void on_spare(void *arg)
     struct kin__stack *spare = task->spare;
     char memory[320];
     struct kin__text text;
+    kin__context_move(&task->ctx, spare->low, spare->base);
     kin__text_init(&text, memory, sizeof(memory));
     describe(&text, task, (uintptr_t)dead->low);
     kin__worker_self()->stack = spare;

@@ -2,8 +2,8 @@
 /*
  * kin demo: the tour, station by station.
  *
- * Every station runs real tasks, checks what came out and prints figures of this machine as it found
- * it, busy or not; they are a demonstration, not a benchmark (that is `make bench`).
+ * Every station runs real tasks, checks what came out and prints figures of this machine as it
+ * found it, busy or not; they are a demonstration, not a benchmark (that is `make bench`).
  */
 #include "tool.h"
 
@@ -64,9 +64,10 @@ static int look_at_machine(struct tour *tour)
         return demo_wrong("no runtime could be started", rc);
     tour->available_bytes = machine_meminfo_bytes("MemAvailable");
     printf("kin %s: a tour\n\n", kin_version());
-    print_text("kin runs many cheap tasks on a few threads, called workers, and every task lives in a "
-               "nursery that it cannot outlive. Each station below runs such a program and says what "
-               "happened; the figures are those of this machine, now.");
+    print_text(
+        "kin runs many cheap tasks on a few threads, called workers, and every task lives in a "
+        "nursery that it cannot outlive. Each station below runs such a program and says what "
+        "happened; the figures are those of this machine, now.");
     putchar('\n');
     if (uname(&name) == 0)
         print_figure("machine", "%s, Linux %s", name.machine, name.release);
@@ -93,7 +94,8 @@ static int run_stations(const struct tour *tour)
         print_text("%u of %u stations failed.", failed, (unsigned)STATIONS);
     else
         print_text("All %u stations went as they must, in %s. Next: README.md, doc/tutorial.md, "
-                   "examples/.", (unsigned)STATIONS, text_ns((double)(kin_now() - start)));
+                   "examples/.",
+                   (unsigned)STATIONS, text_ns((double)(kin_now() - start)));
     return failed ? 1 : 0;
 }
 

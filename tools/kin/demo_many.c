@@ -2,9 +2,9 @@
 /*
  * The station with a million parked tasks.
  *
- * The tasks sleep without a deadline, which is the cheapest wait there is to be had through the public
- * interface; ending them is one cancel of their nursery. Memory is what the kernel counts for the
- * process: resident pages and the page tables behind them, less what was there before.
+ * The tasks sleep without a deadline, which is the cheapest wait there is to be had through the
+ * public interface; ending them is one cancel of their nursery. Memory is what the kernel counts
+ * for the process: resident pages and the page tables behind them, less what was there before.
  */
 #include "tool.h"
 
@@ -12,11 +12,11 @@
 #include <stdio.h>
 
 #define MILLION UINT64_C(1000000)
-#define STEPS 10u                         /* words of progress */
-#define ENOUGH_BYTES (UINT64_C(8) << 30)  /* a million is safe with that much */
-#define TASK_BYTES UINT64_C(8192)         /* what a task costs at most, generously */
-#define TRIAL UINT64_C(10000)             /* tasks that tell how long the others will take */
-#define PATIENCE_NS INT64_C(20000000000)  /* a tour lasts a minute at most */
+#define STEPS 10u                        /* words of progress */
+#define ENOUGH_BYTES (UINT64_C(8) << 30) /* a million is safe with that much */
+#define TASK_BYTES UINT64_C(8192)        /* what a task costs at most, generously */
+#define TRIAL UINT64_C(10000)            /* tasks that tell how long the others will take */
+#define PATIENCE_NS INT64_C(20000000000) /* a tour lasts a minute at most */
 
 struct many {
     uint64_t count;
@@ -115,7 +115,7 @@ static int park_many(void *arg)
     return rc == KIN_CANCELLED ? 0 : rc < 0 ? rc : KIN_ORPHAN;
 }
 
-/* Fewer tasks when memory is scarce, or when a few of them take so long that all would take too long.
+/* Fewer tasks when memory is scarce, or when a trial says that all of them would take too long.
  * Says so when it is fewer than wanted. */
 static int choose_count(const struct tour *tour, uint64_t *count)
 {
@@ -136,8 +136,9 @@ static int choose_count(const struct tour *tour, uint64_t *count)
     if (each > PATIENCE_NS / (int64_t)*count) {
         uint64_t most = (uint64_t)(PATIENCE_NS / each);
         *count = most > TRIAL ? most / TRIAL * TRIAL : TRIAL;
-        print_text("A trial took %s per task, as on a busy or slow machine, so there are only %s tasks.",
-                   text_ns((double)each), text_count(*count));
+        print_text(
+            "A trial took %s per task, as on a busy or slow machine, so there are only %s tasks.",
+            text_ns((double)each), text_count(*count));
     }
     return 0;
 }
@@ -153,17 +154,19 @@ int demo_million(const struct tour *tour)
     int rc = choose_count(tour, &many.count);
     if (rc < 0)
         return rc;
-    print_text("%s tasks are started in one nursery; each runs until it sleeps without a deadline, on "
-               "a stack of its own. All of them are parked at once. Then the nursery is cancelled: "
-               "every task wakes, returns, and the join comes back when the last one is over.",
-               text_count(many.count));
+    print_text(
+        "%s tasks are started in one nursery; each runs until it sleeps without a deadline, on "
+        "a stack of its own. All of them are parked at once. Then the nursery is cancelled: "
+        "every task wakes, returns, and the join comes back when the last one is over.",
+        text_count(many.count));
     rc = demo_run(0, park_many, &many);
     print_progress(NULL);
     if (rc < 0)
         return rc;
     if (atomic_load(&many.woken) != many.count)
         return demo_wrong("not every task was woken", KIN_ORPHAN);
-    uint64_t used = many.parked_bytes > many.before_bytes ? many.parked_bytes - many.before_bytes : 0;
+    uint64_t used =
+        many.parked_bytes > many.before_bytes ? many.parked_bytes - many.before_bytes : 0;
     double count = (double)many.count;
     print_figure("memory per parked task", "%s (resident memory and page tables)",
                  text_bytes(used / many.count));

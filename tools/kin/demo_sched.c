@@ -15,7 +15,7 @@
 enum { CROWD = 1000 };
 
 struct turns {
-    kin_task_fn *fn;  /* what every player does */
+    kin_task_fn *fn; /* what every player does */
     unsigned players;
     unsigned strokes; /* of each player */
     unsigned ball;    /* whose turn it is; one worker, so no two tasks touch it at once */
@@ -118,9 +118,11 @@ int demo_turns(const struct tour *tour)
     struct turns crowd = {.fn = yield_often, .players = CROWD, .strokes = 400 * scale};
     struct spawns spawns = {.count = 200000 * scale};
 
-    print_text("Two tasks on one worker pass a ball to and fro; whoever does not have it yields, which "
-               "is one switch to the next task. Then %u tasks yield round and round. (Channels, which "
-               "let the receiver sleep instead, are still to come.)", (unsigned)CROWD);
+    print_text(
+        "Two tasks on one worker pass a ball to and fro; whoever does not have it yields, which "
+        "is one switch to the next task. Then %u tasks yield round and round. (Channels, which "
+        "let the receiver sleep instead, are still to come.)",
+        (unsigned)CROWD);
     int rc = demo_run(1, take_turns, &pair);
     if (rc == 0)
         rc = demo_run(1, take_turns, &crowd);
@@ -178,7 +180,8 @@ int demo_forkjoin(const struct tour *tour)
 
     print_text("fib(%u) in the silliest way: every call opens a nursery, spawns one half, computes "
                "the other, joins. That is %s tasks. A child that nobody stole runs on the stack of "
-               "the task that joins it, without a switch.", one.n, text_count((uint64_t)spawns));
+               "the task that joins it, without a switch.",
+               one.n, text_count((uint64_t)spawns));
     kin_time start = kin_now();
     int rc = demo_run(1, fib, &one);
     int64_t one_ns = kin_now() - start;
@@ -193,9 +196,8 @@ int demo_forkjoin(const struct tour *tour)
         return demo_wrong("fib is not right", KIN_PANICKED);
     print_figure("1 worker", "%s, %s per task", text_ns((double)one_ns),
                  text_ns((double)one_ns / spawns));
-    print_figure("all workers", "%s, %s per task, %.2f times as fast",
-                 text_ns((double)all_ns), text_ns((double)all_ns / spawns),
-                 (double)one_ns / (double)all_ns);
+    print_figure("all workers", "%s, %s per task, %.2f times as fast", text_ns((double)all_ns),
+                 text_ns((double)all_ns / spawns), (double)one_ns / (double)all_ns);
     return 0;
 }
 
@@ -254,10 +256,11 @@ int demo_sleepers(const struct tour *tour)
     night.late = calloc(night.count, sizeof(*night.late));
     if (!night.late)
         return demo_wrong("there is no memory", -ENOMEM);
-    print_text("%s tasks sleep once, each for a random time below %s. No thread waits for any of "
-               "them: deadlines stand in a timer wheel of each worker, and a worker with nothing to "
-               "do sleeps until the first one.", text_count(night.count),
-               text_ns((double)night.longest));
+    print_text(
+        "%s tasks sleep once, each for a random time below %s. No thread waits for any of "
+        "them: deadlines stand in a timer wheel of each worker, and a worker with nothing to "
+        "do sleeps until the first one.",
+        text_count(night.count), text_ns((double)night.longest));
     int64_t cpu = machine_cpu_ns();
     kin_time start = kin_now();
     int rc = demo_run(0, sleep_all, &night);
@@ -318,7 +321,8 @@ static int cross_street(void *arg)
     street->start = kin_now();
     for (unsigned i = 0; rc == 0 && i < street->blockers; i++)
         rc = kin_spawn(&n, block, street);
-    while (rc == 0 && atomic_load(&street->blocked) < street->blockers) /* ends: all of them begin */
+    while (rc == 0 &&
+           atomic_load(&street->blocked) < street->blockers) /* ends: all of them begin */
         rc = kin_sleep(kin_after(KIN_MS(1)));
     street->back_at = kin_now();
     for (unsigned i = 0; rc == 0 && i < street->walkers; i++)
@@ -335,18 +339,20 @@ int demo_blocking(const struct tour *tour)
 {
     struct street street = {.blockers = tour->workers, .walkers = 1000, .block_ns = KIN_MS(300)};
 
-    print_text("As many tasks as there are workers block their threads for %s in a system call, which "
-               "a task should not do. The main task sleeps until they all block, then starts %u others. "
-               "A monitor sees a worker without progress for 10 ms while tasks wait: it hands its "
-               "queue to others and starts a replacement where nobody is free.",
-               text_ns((double)street.block_ns), street.walkers);
+    print_text(
+        "As many tasks as there are workers block their threads for %s in a system call, which "
+        "a task should not do. The main task sleeps until they all block, then starts %u others. "
+        "A monitor sees a worker without progress for 10 ms while tasks wait: it hands its "
+        "queue to others and starts a replacement where nobody is free.",
+        text_ns((double)street.block_ns), street.walkers);
     int rc = demo_run(0, cross_street, &street);
     if (rc < 0)
         return rc;
     if (atomic_load(&street.walked) != street.walkers)
         return demo_wrong("not every task ran", KIN_ORPHAN);
     print_figure("threads blocked", "%u", atomic_load(&street.blocked));
-    print_figure("the main task went on", "after %s", text_ns((double)(street.back_at - street.start)));
+    print_figure("the main task went on", "after %s",
+                 text_ns((double)(street.back_at - street.start)));
     print_figure("the others were over", "after %s",
                  text_ns((double)(street.walked_at - street.start)));
     print_figure("the blocked ones", "after %s", text_ns((double)(street.over_at - street.start)));

@@ -75,9 +75,11 @@ int demo_fanout(const struct tour *tour)
     struct census one = {.below = below}, all = {.below = below};
     int64_t one_ns = 0, all_ns = 0;
 
-    print_text("A nursery starts 64 tasks that count the primes below %s; the join waits for the "
-               "last of them. First on one worker, then on all %u: an idle worker steals tasks from a "
-               "busy one.", text_count(below), tour->workers);
+    print_text(
+        "A nursery starts 64 tasks that count the primes below %s; the join waits for the "
+        "last of them. First on one worker, then on all %u: an idle worker steals tasks from a "
+        "busy one.",
+        text_count(below), tour->workers);
     int rc = timed_census(&one, 1, &one_ns);
     if (rc == 0)
         rc = timed_census(&all, 0, &all_ns);
@@ -237,9 +239,11 @@ int demo_overflow(const struct tour *tour)
     struct kin_config config = KIN_CONFIG_INIT;
 
     (void)tour;
-    print_text("A task calls itself without end. Its stack ends in a guard that no access survives: "
-               "the task panics with KIN_OVERFLOW, the report names it, and %u others, in a nursery "
-               "that collects errors instead of failing fast, go on.", (unsigned)OTHERS);
+    print_text(
+        "A task calls itself without end. Its stack ends in a guard that no access survives: "
+        "the task panics with KIN_OVERFLOW, the report names it, and %u others, in a nursery "
+        "that collects errors instead of failing fast, go on.",
+        (unsigned)OTHERS);
     config.on_report = keep_report;
     config.report_arg = &accident;
     int rc = kin_run(&config, have_accident, &accident);

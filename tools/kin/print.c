@@ -2,9 +2,9 @@
 /*
  * Plain printing for a terminal, a dumb one, or a pipe.
  *
- * Nothing moves the cursor. Titles are bold only when standard output is a terminal that is not dumb
- * and NO_COLOR is not set. Every call leaves its text on its way, so that a tour can be watched
- * through a pipe too.
+ * Nothing moves the cursor. Titles are bold only when standard output is a terminal that is not
+ * dumb and NO_COLOR is not set. Every call leaves its text on its way, so that a tour can be
+ * watched through a pipe too.
  */
 #include "tool.h"
 
@@ -24,7 +24,8 @@ void print_init(void)
     const char *term = getenv("TERM");
     const char *no_color = getenv("NO_COLOR");
 
-    is_bold = isatty(STDOUT_FILENO) && term && strcmp(term, "dumb") != 0 && !(no_color && *no_color);
+    is_bold =
+        isatty(STDOUT_FILENO) && term && strcmp(term, "dumb") != 0 && !(no_color && *no_color);
 }
 
 void print_title(unsigned number, const char *text)
@@ -123,7 +124,7 @@ const char *text_count(uint64_t count)
     return text;
 }
 
-/* Three figures and the unit that fits: value is in the first unit, each further one is step more. */
+/* Three figures and the unit that fits; value is in the first unit, the next is step times it. */
 static const char *scaled(double value, double step, const char *const *units, size_t count)
 {
     char *text = buffer();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of the program kin share: the subcommands, the stations of the tour, plain printing.
+ * What the files of the program kin share: the subcommands, the stations of the tour, plain
+ * printing.
  */
 #ifndef KIN_TOOL_H
 #define KIN_TOOL_H
@@ -15,7 +16,7 @@
 struct tour {
     bool is_quick;
     bool has_million;
-    unsigned workers;        /* that kin starts by default here */
+    unsigned workers;         /* that kin starts by default here */
     uint64_t available_bytes; /* memory that can still be had; 0: unknown */
 };
 
@@ -50,9 +51,9 @@ void print_figure(const char *name, const char *fmt, ...) KIN_PRINTF(2, 3);
 void print_progress(const char *word);
 
 /* Numbers as people read them, in a buffer that is good for the next few calls. */
-const char *text_count(uint64_t count);    /* 1,000,000 */
-const char *text_ns(double ns);            /* 12.3 ns, 4.56 us, 7.89 ms, 1.23 s */
-const char *text_bytes(uint64_t bytes);    /* 512 bytes, 1.2 KiB, 3.4 GiB */
+const char *text_count(uint64_t count); /* 1,000,000 */
+const char *text_ns(double ns);         /* 12.3 ns, 4.56 us, 7.89 ms, 1.23 s */
+const char *text_bytes(uint64_t bytes); /* 512 bytes, 1.2 KiB, 3.4 GiB */
 
 /* ---- the machine (machine.c) ---- */
 

@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Compiles and runs every program in README.md and doc/*.md.
+
+    python3 doc/check.py --library build/release/libkin.a [--compiler cc] [FLAG...]
+
+A program is a fenced block of C with a main(); it passes when it compiles without a warning and ends
+with status 0. The program of README.md must also be what examples/fanout.c is from its first include
+on. One line per program, "ok   name" or "FAIL name"; the status is 1 when one failed.
+"""
+import argparse
+import glob
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+BLOCK = re.compile(r"^```c\n(.*?)^```$", re.M | re.S)
+WARNINGS = "-std=gnu11 -Wall -Wextra -Wshadow -Wconversion -Wpedantic -Werror".split()
+
+
+def read(path):
+    with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+        return file.read()
+
+
+def programs(path):
+    """(name, text) of each program in a page."""
+    blocks = [block for block in BLOCK.findall(read(path)) if re.search(r"^int main\(", block, re.M)]
+    stem = os.path.splitext(os.path.basename(path))[0].lower()
+    return [("doc_%s_%d" % (stem, number), text) for number, text in enumerate(blocks, 1)]
+
+
+def try_program(text, options, flags, scratch):
+    """What went wrong, or an empty string."""
+    source, program = os.path.join(scratch, "app.c"), os.path.join(scratch, "app")
+    with open(source, "w", encoding="utf-8") as file:
+        file.write(text)
+    for command in ([options.compiler] + WARNINGS + flags + ["-I", os.path.join(ROOT, "include"), source,
+                    options.library, "-pthread", "-o", program], [program]):
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=60,
+                              check=False)
+        if done.returncode != 0:
+            return "status %d\n%s%s" % (done.returncode, done.stdout, done.stderr)
+    return ""
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--library", required=True)
+    parser.add_argument("--compiler", default="cc")
+    options, flags = parser.parse_known_args()
+    failed = 0
+    for path in ["README.md"] + sorted(glob.glob("doc/*.md", root_dir=ROOT)):
+        for name, text in programs(path):
+            with tempfile.TemporaryDirectory() as scratch:
+                wrong = try_program(text, options, flags, scratch)
+            if path == "README.md" and not wrong:
+                example = read("examples/fanout.c")
+                if text != example[example.index("#include"):]:
+                    wrong = "README.md and examples/fanout.c differ\n"
+            failed += wrong != ""
+            print("%s %s\n%s" % ("FAIL" if wrong else "ok  ", name, wrong), end="", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
