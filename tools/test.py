@@ -4,10 +4,12 @@
 
 Every test counts alone. Builds are kept in build/, one directory per variant, and what each test
 printed in build/log/. A tool that this machine lacks makes its stage a skip, and KIN_STRICT=1 makes
-a skip a failure.
+a skip a failure. KIN_BUILD=directory takes the place of build/; two runs in one directory wait for
+each other.
 """
 import argparse
 import concurrent.futures
+import fcntl
 import glob
 import os
 import re
@@ -20,7 +22,7 @@ import traceback
 
 sys.dont_write_bytecode = True
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-BUILD = os.path.join(ROOT, "build")
+BUILD = os.path.abspath(os.environ.get("KIN_BUILD") or os.path.join(ROOT, "build"))
 LOG = os.path.join(BUILD, "log")
 LINE = re.compile(r"^(ok  |FAIL|skip) (\S+?):?(?: (.*))?$", re.M)
 SUMMARY = re.compile(r"^\S+: (\d+) passed, (\d+) failed, (\d+) skipped$", re.M)
@@ -290,6 +292,7 @@ def stage_hard(ctx):
     chosen = build_suite(ctx, "debug", debug_flags(), chosen)
     for mode in HARD_MODES:
         print("  KIN_HARD=%s" % mode, flush=True)
+        ctx.results.stage = "hard " + mode
         run_suite(ctx, "debug", chosen, {"KIN_HARD": mode, "KIN_TEST_SCALE": "3"}, None,
                   "hard-" + mode)
 
@@ -616,6 +619,17 @@ STAGES = [
 ]
 
 
+def lock_build():
+    """Keeps a second run out of the build directory until this one is over."""
+    file = open(os.path.join(BUILD, "lock"), "w", encoding="utf-8")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        print("another run uses %s; waiting for its end" % BUILD, flush=True)
+        fcntl.flock(file, fcntl.LOCK_EX)
+    return file
+
+
 def parse_options():
     names = ", ".join(name for name, _, _ in STAGES)
     parser = argparse.ArgumentParser(description=__doc__, epilog="Stages: " + names,
@@ -639,6 +653,7 @@ def main():
     ctx = Context(options, results)
     os.environ.pop("KIN_HARD", None)
     os.makedirs(LOG, exist_ok=True)
+    lock = lock_build()
     begin = time.time()
     chosen = [stage for stage in STAGES if not options.stages or stage[0] in options.stages]
     for number, (name, title, stage) in enumerate(chosen, 1):
@@ -664,6 +679,7 @@ def main():
         results.passed, len(results.failed), len(results.skipped))
     with open(os.path.join(LOG, "summary"), "w", encoding="utf-8") as file:
         file.write(summary + "\n")
+    lock.close()
     print("\n" + summary, flush=True)
     return 1 if results.failed else 0
 

@@ -4,8 +4,8 @@
  *
  * A waiter spins, then offers its CPU, then sleeps for growing moments: the holder may have lost
  * its CPU, and with more threads than cores spinning alone would keep it from getting one. Nobody
- * sleeps on the word itself, so unlock needs no atomic read-modify-write. No lock of this kind is held
- * across a switch.
+ * sleeps on the word itself, so unlock needs no atomic read-modify-write. No lock of this kind is
+ * held across a switch.
  */
 #ifndef KIN_BASE_LOCK_H
 #define KIN_BASE_LOCK_H

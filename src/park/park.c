@@ -6,8 +6,8 @@
  *                    |                       |
  *                    asked to stop           one is complete: claim oneself, unpublish the others
  *
- * After a wake the losers are unpublished under their own locks; a waker that is still on its way to
- * one of them finds the ticket gone.
+ * After a wake the losers are unpublished under their own locks; a waker that is still on its way
+ * to one of them finds the ticket gone.
  */
 #include "park/park.h"
 

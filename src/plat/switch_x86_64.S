@@ -306,8 +306,8 @@ kin__call_raw:
 
     .p2align 4
 
-/* int kin__call_clean_raw(void **escape_sp rdi, int (*fn)(void *) rsi, void *arg rdx): the same for a
- * caller that is known to run with kin__fp: nothing has to be read or loaded before the call. */
+/* int kin__call_clean_raw(void **escape_sp rdi, int (*fn)(void *) rsi, void *arg rdx): the same for
+ * a caller that is known to run with kin__fp: nothing has to be read or loaded before the call. */
     .globl kin__call_clean_raw
     .hidden kin__call_clean_raw
     .type kin__call_clean_raw, @function

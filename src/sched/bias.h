@@ -2,17 +2,17 @@
 /*
  * The bias: a lock that its owner takes with plain stores and the monitor takes with a barrier.
  *
- *     owner   busy = 1 ; light fence ; revoked? -> slow        monitor   revoked = 1 ; membarrier
- *             ... touches its queues ...                                 busy? -> revoked = 0, give up
- *             busy = 0 (release)                                         ... touches the queues ...
- *                                                                        revoked = 0 (release)
+ *     owner   busy = 1 ; light fence ; revoked? -> slow     monitor   revoked = 1 ; membarrier
+ *             ... touches its queues ...                              busy? -> revoked = 0, give up
+ *             busy = 0 (release)                                      ... touches the queues ...
+ *                                                                     revoked = 0 (release)
  *
- * A worker's queues are touched several times per task and by its own thread alone, except when that
- * thread is stuck in somebody's system call and the monitor must hand its queue to others. Then, and
- * only then, the monitor pays for both: membarrier makes every running thread pass a full fence, so
- * either the owner's busy is seen, or the owner sees revoked. A busy owner is not stuck, so the
- * monitor gives up at once and nobody waits long. Where the kernel has no membarrier the light
- * fence is a full one (KIN__STRONG). The model is test/model/bias.pml.
+ * A worker's queues are touched several times per task and by its own thread alone, except when
+ * that thread is stuck in somebody's system call and the monitor must hand its queue to others.
+ * Then, and only then, the monitor pays for both: membarrier makes every running thread pass a full
+ * fence, so either the owner's busy is seen, or the owner sees revoked. A busy owner is not stuck,
+ * so the monitor gives up at once and nobody waits long. Where the kernel has no membarrier the
+ * light fence is a full one (KIN__STRONG). The model is test/model/bias.pml.
  */
 #ifndef KIN_SCHED_BIAS_H
 #define KIN_SCHED_BIAS_H
@@ -36,7 +36,8 @@ static inline void kin__bias_take(struct kin__bias *bias)
 {
     KIN__ASSERT(!kin__load_relaxed(&bias->busy), "house"); /* alone: the owner's own */
     kin__store_relaxed(&bias->busy, 1u); /* pairs with the load in kin__bias_revoke */
-    kin__fence_light(); /* fence: busy before revoked; its mirror is membarrier in kin__bias_revoke */
+    /* fence: busy before revoked; its mirror is membarrier in kin__bias_revoke */
+    kin__fence_light();
     /* pairs with the release in kin__bias_restore: what the monitor did to the queues is seen */
     if (KIN__UNLIKELY(kin__load_acquire(&bias->revoked)))
         kin__bias_take_slow(bias);

@@ -74,7 +74,8 @@ uint32_t kin__deque_steal(struct kin__deque *deque, struct kin__task **out, uint
     if (count > max)
         count = max;
     for (uint32_t i = 0; i < count; i++)
-        out[i] = kin__load_relaxed(kin__deque_at(deque, top + i)); /* pairs with publish, as above */
+        /* pairs with publish, as above */
+        out[i] = kin__load_relaxed(kin__deque_at(deque, top + i));
     /* pairs with publish, reclaim and push: entries are read before their slots are given up */
     if (kin__cas_acq_rel(&deque->range, &range,
                          kin__range_make(top + count, kin__range_split(range))))

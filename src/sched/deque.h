@@ -9,11 +9,11 @@
  *      thieves: CAS top+k     owner: plain push and pop at the bottom
  *
  * top and split share one 64-bit word, so a batch is taken by one compare-exchange that also proves
- * that the batch was public. Both only ever grow: a slot at or above top is rewritten only after top
- * has passed it, so a thief whose compare-exchange succeeds read what was there [D-9]. The owner gets
- * published entries back as a thief would, by moving top, and lays them into its private part.
- * (Lowering split instead looks cheaper and is wrong: the word can come back to an old value with
- * other entries behind it.)
+ * that the batch was public. Both only ever grow: a slot at or above top is rewritten only after
+ * top has passed it, so a thief whose compare-exchange succeeds read what was there [D-9]. The
+ * owner gets published entries back as a thief would, by moving top, and lays them into its private
+ * part. (Lowering split instead looks cheaper and is wrong: the word can come back to an old value
+ * with other entries behind it.)
  *
  * The owner's operations are also made by the monitor when it rescues the queue of a stuck worker,
  * under the worker's bias (bias.h): never both at once.

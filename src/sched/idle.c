@@ -15,8 +15,9 @@
  * is not repeated.
  *
  * Work that only its owner can see (a private queue) is no reason to wake a thief and no reason to
- * keep one awake for ever: a thief that sees that it exists asks for it and sleeps for bounded moments.
- * Those grow from 1 us to 1 ms [SCHED:7.4.2]: the first ones, shorter than a sleep costs, are spun.
+ * keep one awake for ever: a thief that sees that it exists asks for it and sleeps for bounded
+ * moments. Those grow from 1 us to 1 ms [SCHED:7.4.2]: the first ones, shorter than a sleep costs,
+ * are spun.
  */
 #include "sched/sched.h"
 
@@ -47,9 +48,9 @@ static void search_found(struct kin__worker *worker)
         kin__idle_wake_one(sched);
 }
 
-/* Turns one sleeper into the searcher, if that is still wanted; NULL when it is not. The list and the
- * count of sleepers change together under the lock: a sleeper that gets up by itself in between would
- * otherwise take the count of another. */
+/* Turns one sleeper into the searcher, if that is still wanted; NULL when it is not. The list and
+ * the count of sleepers change together under the lock: a sleeper that gets up by itself in between
+ * would otherwise take the count of another. */
 static struct kin__worker *choose_locked(struct kin__sched *sched)
 {
     uint32_t idle = kin__load_relaxed(&sched->idle); /* relaxed: the exchange decides */
@@ -89,8 +90,8 @@ void kin__idle_wake_all(struct kin__sched *sched)
     }
 }
 
-/* The sleeper gets up. True: a waker has chosen it, it is the searcher now. False: nobody had, and it
- * is an ordinary idle worker again. */
+/* The sleeper gets up. True: a waker has chosen it, it is the searcher now. False: nobody had, and
+ * it is an ordinary idle worker again. */
 static bool unlist_self(struct kin__worker *worker)
 {
     struct kin__sched *sched = worker->sched;
@@ -133,8 +134,8 @@ static bool sleep_listed(struct kin__worker *worker, bool was_searching, int64_t
         }
         kin__store_relaxed(&worker->state, KIN__WORKER_ACTIVE); /* alone: for others to see */
     }
-    /* Pushes that came while this worker searched have relied on it: what it saw just now, it does not
-     * simply take, it searches again and passes the search on. */
+    /* Pushes that came while this worker searched have relied on it: what it saw just now, it does
+     * not simply take, it searches again and passes the search on. */
     return unlist_self(worker) || (is_needed && search_begin(sched));
 }
 
@@ -146,7 +147,8 @@ static int64_t sleep_bound(struct kin__worker *worker, int64_t now)
     for (unsigned i = 0; i < sched->workers_max; i++) {
         struct kin__worker *other = &sched->workers[i];
         /* relaxed: whoever retires with timers wakes a sleeper after */
-        if (!kin__load_relaxed(&other->is_replaced) && kin__load_relaxed(&other->state) != KIN__WORKER_DEAD)
+        bool is_dead = kin__load_relaxed(&other->state) == KIN__WORKER_DEAD;
+        if (!is_dead && !kin__load_relaxed(&other->is_replaced)) /* relaxed: as above */
             continue;
         int64_t due = kin__load_relaxed(&other->next_deadline); /* relaxed: as above */
         first = due < first ? due : first;
@@ -207,7 +209,8 @@ struct kin__task *kin__idle_wait(struct kin__worker *worker)
     struct kin__sched *sched = worker->sched;
     /* relaxed: a lone worker has nobody to rob */
     bool is_searcher = kin__load_relaxed(&sched->alive) > 1 && search_begin(sched);
-    for (int64_t moment = SPIN_LAST_NS * 2;; moment *= 2) { /* ends: a moment is bounded, then NULL */
+    /* ends: a moment is bounded, then NULL */
+    for (int64_t moment = SPIN_LAST_NS * 2;; moment *= 2) {
         if (is_searcher) {
             struct kin__task *task = search(worker);
             if (task || kin__inject_len(&sched->inject)) {

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The monitor: a thread that looks for workers that make no progress and hands their work to others.
+ * The monitor: a thread that looks for workers that make no progress and hands their work to
+ * others.
  *
- * A worker is stuck when it is ACTIVE, has not picked a task for the threshold (10 ms), and its thread
- * was either asleep in the kernel meanwhile or on a CPU for that long. A thread that merely was not
- * given a CPU is neither: replacing it would make order depend on the load of the machine [D-8].
+ * A worker is stuck when it is ACTIVE, has not picked a task for the threshold (10 ms), and its
+ * thread was either asleep in the kernel meanwhile or on a CPU for that long. A thread that merely
+ * was not given a CPU is neither: replacing it would make order depend on the load of the machine
+ * [D-8].
  *
  *     stuck, work waits, somebody sleeps  -> RESCUE: its queue to the global one, wake a sleeper
  *     stuck, work waits, nobody sleeps    -> REPLACE: the same, and start a worker in its place; it
@@ -150,11 +152,13 @@ static bool is_busy(struct kin__sched *sched)
 /* Sleeps until the next look is due; without end when deep. */
 static void monitor_pause(struct kin__sched *sched, bool is_deep, int64_t ns)
 {
-    kin__store_relaxed(&sched->monitor_wake, 0u); /* alone: only pokes write it, and they are hints */
+    /* alone: only pokes write it, and they are hints */
+    kin__store_relaxed(&sched->monitor_wake, 0u);
     if (is_deep) {
         kin__store_relaxed(&sched->monitor_deep, 1u); /* pairs with the load in kin__monitor_poke */
         kin__fence_seq(); /* fence: deep before busy; its mirror is in kin__idle_wake_one */
-        if (is_busy(sched) || kin__load_acquire(&sched->is_stopping)) /* pairs with kin__sched_stop */
+        /* pairs with kin__sched_stop */
+        if (is_busy(sched) || kin__load_acquire(&sched->is_stopping))
             is_deep = false;
     }
     if (!kin__load_acquire(&sched->monitor_wake)) /* pairs with the release in kin__monitor_poke */
@@ -170,7 +174,8 @@ void kin__monitor_main(void *arg)
     if (step > 100000000)
         step = 100000000;
     unsigned quiet = 0;
-    while (!kin__load_acquire(&sched->is_stopping)) { /* pairs with the release in kin__sched_stop */
+    /* pairs with the release in kin__sched_stop */
+    while (!kin__load_acquire(&sched->is_stopping)) {
         monitor_pause(sched, quiet >= DEEP_AFTER, step);
         if (is_busy(sched)) {
             quiet = 0;

@@ -197,7 +197,8 @@ int kin__sched_run(struct kin__sched *sched, struct kin__task *first)
     kin__worker_main(&sched->workers[0]);
     kin__pool_retire(&sched->workers[0]);
     /* Worker 0 may have been replaced and be here before the end: the caller waits for it. */
-    while (!kin__load_acquire(&sched->is_stopping)) { /* pairs with the release in kin__sched_stop */
+    /* pairs with the release in kin__sched_stop */
+    while (!kin__load_acquire(&sched->is_stopping)) {
         kin__store_relaxed(&sched->workers[0].wake, 0u); /* alone: a hint for the wait below */
         (void)kin__futex_wait(&sched->workers[0].wake, 0, 1000000);
     }

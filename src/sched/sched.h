@@ -72,7 +72,8 @@ struct kin__sched {
     struct kin__thread monitor;
     kin__a32 monitor_wake; /* futex */
     kin__a32 monitor_deep; /* it sleeps until somebody works */
-    kin__a32 has_stuck;    /* a worker was replaced once: others look after all timers from then on */
+    /* a worker was replaced once: others look after all timers from then on */
+    kin__a32 has_stuck;
 };
 
 /* ---- life ---- */

@@ -4,9 +4,9 @@
  *
  * Four places can be landed on after a switch: behind the switch of a task that parked or yielded,
  * at the top of a new runner, behind the native loop's switch, and nowhere else. Each begins by
- * finishing what the flow before it left undone: committing its park, queueing its yield, giving its
- * stack back. None of that may happen before the switch, because from then on other workers may run
- * the task or reuse the stack [F5] [W:4.2].
+ * finishing what the flow before it left undone: committing its park, queueing its yield, giving
+ * its stack back. None of that may happen before the switch, because from then on other workers may
+ * run the task or reuse the stack [F5] [W:4.2].
  */
 #include "sched/worker.h"
 
@@ -61,7 +61,8 @@ static struct kin__task *pick_global(struct kin__worker *worker, uint32_t max)
     size_t len = kin__inject_len(&sched->inject);
     if (len == 0)
         return NULL;
-    uint32_t share = (uint32_t)(len / (kin__load_relaxed(&sched->alive) + 1)) + 1; /* relaxed: hint */
+    /* relaxed: hint */
+    uint32_t share = (uint32_t)(len / (kin__load_relaxed(&sched->alive) + 1)) + 1;
     struct kin__task *first = kin__inject_take(&sched->inject, share < max ? share : max);
     if (first && first->batch_count > 1) {
         struct kin__fifo *ready = &worker->ready;
@@ -189,7 +190,8 @@ static inline struct kin__task *next_held(struct kin__worker *worker)
     if (is_turned)
         look_around(worker);
     kin__bias_take(&worker->bias);
-    uint32_t attention = kin__load_relaxed(&worker->attention); /* relaxed: again at the next pick */
+    /* relaxed: again at the next pick */
+    uint32_t attention = kin__load_relaxed(&worker->attention);
     if (KIN__UNLIKELY(attention & KIN__DRAIN)) {
         drain_all(worker);
         return NULL;
@@ -269,7 +271,8 @@ static void spill(struct kin__worker *worker)
     uint32_t count = kin__deque_take_oldest(&worker->deque, old, SPILL);
     for (uint32_t i = 0; i + 1 < count; i++) {
         old[i]->next = old[i + 1];
-        if (!old[i]->stack) /* not begun: sp is free to say whom to warm up when this one is picked */
+        /* not begun: sp is free to say whom to warm up when this one is picked */
+        if (!old[i]->stack)
             old[i]->ctx.sp = i + AHEAD < count ? old[i + AHEAD] : NULL;
     }
     if (count)
@@ -491,14 +494,15 @@ void kin__worker_park(struct kin__task *task)
 }
 
 /* The common yield: nothing else is runnable here but tasks that yielded, nobody wants anything.
- * The first of them, with the bias held and the task queued behind them; NULL: the long way. A yield
- * adds one to the backlog and takes one, so it leaves it alone. */
+ * The first of them, with the bias held and the task queued behind them; NULL: the long way. A
+ * yield adds one to the backlog and takes one, so it leaves it alone. */
 static inline struct kin__task *next_yielded(struct kin__worker *worker, struct kin__task *task)
 {
     struct kin__task *next = kin__load_relaxed(&worker->yielded.head); /* alone: the owner's own */
     struct kin__deque *deque = &worker->deque;
     uint64_t range = kin__load_relaxed(&deque->range); /* relaxed: only the owner adds to it */
-    /* alone: the owner's own, all of them but attention and idle: relaxed: again at the next pick */
+    /* alone: the owner's own, all of them but attention and idle: relaxed: again at the next
+     * pick */
     bool is_common = next && kin__load_relaxed(&worker->countdown) > 1 &&
                      !kin__load_relaxed(&worker->slot) &&       /* alone: as above */
                      !kin__load_relaxed(&worker->ready.head) && /* alone: as above */
@@ -509,7 +513,8 @@ static inline struct kin__task *next_yielded(struct kin__worker *worker, struct 
         return NULL;
     (void)count_down(worker);
     kin__bias_take(&worker->bias);
-    if (KIN__UNLIKELY(kin__load_relaxed(&worker->yielded.head) != next)) { /* alone: it was rescued */
+    /* alone: it was rescued */
+    if (KIN__UNLIKELY(kin__load_relaxed(&worker->yielded.head) != next)) {
         kin__bias_give(&worker->bias);
         return NULL;
     }

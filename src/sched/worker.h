@@ -60,7 +60,8 @@ struct kin__worker {
     struct kin__sched *sched;
     _Atomic(struct kin__task *) current; /* what runs now, NULL between tasks; the monitor looks */
     struct kin__stack *stack;      /* the stack it runs on; NULL: the thread's own */
-    struct kin__task *leaving;     /* the task whose stack was just left; whoever lands commits it */
+    /* the task whose stack was just left; whoever lands commits it */
+    struct kin__task *leaving;
     kin__a32 countdown;            /* picks until the order is turned round; the monitor reads it */
     uint16_t streak;               /* picks from the slot in a row */
     bool flips;                    /* whose turn it is: deque or ready */
@@ -119,7 +120,8 @@ struct kin__worker {
 static inline uint64_t kin__worker_progress(const struct kin__worker *worker)
 {
     /* relaxed: two counters of the owner, each a moment old */
-    uint64_t picks = kin__load_relaxed(&worker->slices) * 64 + kin__load_relaxed(&worker->countdown);
+    uint64_t picks = kin__load_relaxed(&worker->slices) * 64;
+    picks += kin__load_relaxed(&worker->countdown);                  /* relaxed: as above */
     uint64_t pushes = (uint64_t)kin__load_relaxed(&worker->backlog); /* relaxed: as above */
     return picks * 31 + pushes; /* a task that spawns in a long slice is not stuck */
 }
@@ -132,7 +134,8 @@ static inline struct kin__worker *kin__worker_self(void)
 
 static inline struct kin__task *kin__worker_current(struct kin__worker *worker)
 {
-    return kin__load_relaxed(&worker->current); /* alone: the owner's own; the monitor only reports */
+    /* alone: the owner's own; the monitor only reports */
+    return kin__load_relaxed(&worker->current);
 }
 
 static inline void kin__worker_set_current(struct kin__worker *worker, struct kin__task *task)
@@ -216,7 +219,8 @@ _Noreturn void kin__worker_escape(struct kin__task *task);
 void kin__worker_main(struct kin__worker *worker);
 /* Local, then global: the next task to run; NULL when neither has one. Counts a slice. */
 struct kin__task *kin__worker_next(struct kin__worker *worker);
-/* Everything runnable the worker holds goes to the global queue. Owner, or monitor with the bias. */
+/* Everything runnable the worker holds goes to the global queue. Owner, or monitor with the
+ * bias. */
 uint32_t kin__worker_drain(struct kin__worker *worker);
 /* How many runnable tasks it holds, about. */
 uint64_t kin__worker_load(struct kin__worker *worker);

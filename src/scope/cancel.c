@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cancellation: who is told, in which order, and how a walk over a million tasks holds no lock long.
+ * Cancellation: who is told, in which order, and how a walk over a million tasks holds no lock
+ * long.
  *
- * Cancelling a scope makes it CANCELLING at once, which ends admission, and then walks: every child is
- * asked (which wakes it if it is parked) and every nursery that a child has open is cancelled in the
- * same way. The walk is a list of scopes, each held by a token in its live count so that it cannot
- * end, and in each a cursor among the children so that the lock can be given up every few hundred of
- * them. There is no recursion, so depth costs nothing [NSM-3] [NSM:4.2].
+ * Cancelling a scope makes it CANCELLING at once, which ends admission, and then walks: every child
+ * is asked (which wakes it if it is parked) and every nursery that a child has open is cancelled in
+ * the same way. The walk is a list of scopes, each held by a token in its live count so that it
+ * cannot end, and in each a cursor among the children so that the lock can be given up every few
+ * hundred of them. There is no recursion, so depth costs nothing [NSM-3] [NSM:4.2].
  *
  * A nursery that is opened while the walk passes its owner is either seen by the walk (the owner's
  * inner pointer was stored before the request was left) or sees the request itself: its first spawn
@@ -81,7 +82,8 @@ void kin__cancel_walk(struct kin__scope *list)
         struct kin__scope *scope = list;
         list = scope->cancel_next;
         kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
-        struct kin__task *owner = kin__load_relaxed(&scope->owner); /* relaxed: constant while open */
+        /* relaxed: constant while open */
+        struct kin__task *owner = kin__load_relaxed(&scope->owner);
         if (owner) /* nurseries opened after this one go with it */
             begin_inner_of(owner, scope, scope->reason, &list);
         kin__list_init(&scope->cursor);
@@ -95,8 +97,8 @@ void kin__cancel_walk(struct kin__scope *list)
     }
 }
 
-/* Why the task itself was asked to stop. It cannot end meanwhile, so neither can the nursery it is in:
- * either the caller is the task, or it holds the lock of a nursery that the task has open. */
+/* Why the task itself was asked to stop. It cannot end meanwhile, so neither can the nursery it is
+ * in: either the caller is the task, or it holds the lock of a nursery that the task has open. */
 static int reason_of(struct kin__task *task)
 {
     struct kin__scope *scope = kin__load_relaxed(&task->scope); /* relaxed: constant */
@@ -114,7 +116,8 @@ int kin__cancel_inherited(struct kin__scope *scope)
     if (requests & (KIN__CANCEL | KIN__KILL))
         return reason_of(owner);
     for (struct kin__scope *outer = scope->outer; outer; outer = outer->outer) {
-        /* pairs with the release of whoever made it so; outer ones are not joined before this one */
+        /* pairs with the release of whoever made it so; outer ones are not joined before this
+         * one */
         uint64_t word = kin__load_acquire(&outer->word);
         if (kin__scope_is_cancelled(word))
             return outer->reason;
@@ -147,8 +150,8 @@ int kin_task_cancel(struct kin_task_ref ref)
     if (!scope)
         return KIN_STALE;
     kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
-    /* A task whose name still matches has been in one scope only. If that is the one that is locked,
-     * it cannot be taken out of it; if it was taken out already, it has no nursery open. */
+    /* A task whose name still matches has been in one scope only. If that is the one that is
+     * locked, it cannot be taken out of it; if it was taken out already, it has no nursery open. */
     bool is_alive = kin__word_request_named(task, ref.id, KIN__CANCEL, &word) &&
                     kin__load_relaxed(&task->scope) == scope; /* relaxed: constant in this life */
     if (is_alive) {

@@ -2,10 +2,10 @@
 /*
  * The check at the door of the runtime: a task without room on its stack overflows here or nowhere.
  *
- * What runs behind the door takes locks. An overflow there would leave them held, and the task could
- * not simply be ended. So every public function that may lock or park first asks whether the stack has
- * room for the deepest path of the runtime itself; if not, the task overflows with nothing held.
- * (Touching the stack that deep instead would cost every new stack a second page.)
+ * What runs behind the door takes locks. An overflow there would leave them held, and the task
+ * could not simply be ended. So every public function that may lock or park first asks whether the
+ * stack has room for the deepest path of the runtime itself; if not, the task overflows with
+ * nothing held. (Touching the stack that deep instead would cost every new stack a second page.)
  */
 #ifndef KIN_SCOPE_ENTRY_H
 #define KIN_SCOPE_ENTRY_H

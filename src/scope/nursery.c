@@ -6,10 +6,10 @@
  *       |                      |
  *       +-------cancel---------+--> CANCELLING --last one over--> CANCELLED          [NSM:2.3]
  *
- * A join runs the children that nobody has begun yet right on the owner's stack, as long as they are
- * the newest in this worker's deque and the stack can lend: the owner cannot go on before they are
- * over, so nothing is lost if one of them parks there, and a fork-join program pays no switch for a
- * child that was not stolen.
+ * A join runs the children that nobody has begun yet right on the owner's stack, as long as they
+ * are the newest in this worker's deque and the stack can lend: the owner cannot go on before they
+ * are over, so nothing is lost if one of them parks there, and a fork-join program pays no switch
+ * for a child that was not stolen.
  */
 #include "scope/scope.h"
 
@@ -19,6 +19,9 @@
 
 #include <errno.h>
 #include <string.h>
+
+/* The three spawns are one function with different constants. */
+#define INLINE static inline __attribute__((always_inline))
 
 static struct kin__handle *handle_of(struct kin_nursery *n)
 {
@@ -75,8 +78,8 @@ void kin__scope_drop_and_unlock(struct kin__scope *scope)
 
 /* ---- opening ---- */
 
-static inline void init_scope(struct kin__scope *scope, struct kin__sched *sched, struct kin__task *owner,
-                       const struct kin_nursery_options *options)
+static inline void init_scope(struct kin__scope *scope, struct kin__sched *sched,
+                              struct kin__task *owner, const struct kin_nursery_options *options)
 {
     scope->is_sealed = 0;
     scope->is_waiting = 0;
@@ -92,7 +95,8 @@ static inline void init_scope(struct kin__scope *scope, struct kin__sched *sched
     scope->outer = owner ? kin__load_relaxed(&owner->inner) : NULL; /* relaxed: the task's own */
 }
 
-static inline void init_handle(struct kin__handle *handle, struct kin__scope *scope, unsigned errors_max)
+static inline void init_handle(struct kin__handle *handle, struct kin__scope *scope,
+                               unsigned errors_max)
 {
     /* relaxed: ours until it is released */
     handle->name = scope ? kin__load_relaxed(&scope->frame.name) : 0;
@@ -203,7 +207,8 @@ static __attribute__((noinline)) int admit_slow_locked(struct kin__scope *scope,
 static inline int admit_locked(struct kin__scope *scope, const struct kin__task *spawner,
                                struct kin__scope **list)
 {
-    kin__fence_after_rmw(); /* fence: the owner's inner before its word; mirror: a canceller's RMW */
+    /* fence: the owner's inner before its word; mirror: a canceller's RMW */
+    kin__fence_after_rmw();
     struct kin__task *owner = kin__load_relaxed(&scope->owner); /* relaxed: constant while open */
     uint64_t word = kin__load_relaxed(&scope->word);            /* relaxed: under the lock */
     if (KIN__LIKELY(kin__scope_state(word) == KIN_NURSERY_OPEN && !scope->tasks_max && owner &&
@@ -252,8 +257,8 @@ void kin__task_unmake(struct kin__task *task)
 }
 
 /* Links a task into the scope that the handle names, or refuses. */
-static inline __attribute__((always_inline)) int link_child(struct kin__handle *handle, struct kin__task *task,
-                             const struct kin__task *spawner, const void *arg, size_t arg_size,
+INLINE int link_child(struct kin__handle *handle, struct kin__task *task,
+                      const struct kin__task *spawner, const void *arg, size_t arg_size,
                              bool has_class)
 {
     struct kin__scope *list = NULL;
@@ -307,15 +312,16 @@ static int apply(struct kin__task *task, const struct kin_spawn_options *options
     return 0;
 }
 
-static inline __attribute__((always_inline)) int spawn(struct kin_nursery *n, const struct kin_spawn_options *options,
-                        kin_task_fn *fn, const void *arg, size_t arg_size,
+INLINE int spawn(struct kin_nursery *n, const struct kin_spawn_options *options,
+                 kin_task_fn *fn, const void *arg, size_t arg_size,
                         struct kin_task_ref *out, const void *site)
 {
     if (KIN__UNLIKELY(!n || !fn || (arg_size && !arg)))
         return -EINVAL;
     struct kin__handle *handle = handle_of(n);
     struct kin__worker *worker = kin__worker_self();
-    /* Outside of a worker it is known under the scope's lock only: it may end with its last task. */
+    /* Outside of a worker it is known under the scope's lock only: it may end with its last
+     * task. */
     struct kin__sched *sched = KIN__LIKELY(worker != NULL) ? worker->sched : NULL;
     if (KIN__LIKELY(worker && kin__worker_current(worker)))
         kin__entry_check(kin__worker_current(worker));
@@ -410,7 +416,8 @@ static void child_done(struct kin__task *task)
     struct kin__list *next = task->sibling.next, *prev = task->sibling.prev;
     next->prev = prev;
     prev->next = next;
-    kin__store_relaxed(&task->scope, NULL); /* relaxed: under the lock; over, for dumps and cancels */
+    /* relaxed: under the lock; over, for dumps and cancels */
+    kin__store_relaxed(&task->scope, NULL);
     if (KIN__UNLIKELY(task->status != 0))
         judge_locked(scope, task, &list);
     drop_and_unlock(scope);
@@ -511,9 +518,9 @@ static inline void fill_outcome(const struct kin__scope *scope, enum kin_nursery
     }
 }
 
-/* One of the owner's nurseries was cancelled and is over: does another one keep it asked? First take
- * the request back, then look: a canceller of an outer one comes before or after, never unseen in
- * between. */
+/* One of the owner's nurseries was cancelled and is over: does another one keep it asked? First
+ * take the request back, then look: a canceller of an outer one comes before or after, never unseen
+ * in between. */
 static __attribute__((noinline)) void take_back(struct kin__task *task, struct kin__scope *outer)
 {
     kin__word_unrequest(task, KIN__SCOPE);
@@ -538,8 +545,8 @@ static inline void release(struct kin__task *task, struct kin__handle *handle,
     fill_outcome(scope, kin__scope_state(word), &handle->outcome);
     handle->is_joined = 1;
     kin__store_release(&handle->scope, NULL); /* pairs with whoever finds it gone: state is there */
-    /* The name ends under the lock, or a late caller would take the next life for this one. relaxed:
-     * compared under the lock */
+    /* The name ends under the lock, or a late caller would take the next life for this one.
+     * relaxed: compared under the lock */
     kin__store_relaxed(&scope->frame.name, handle->name + (UINT64_C(1) << KIN__FRAME_INDEX_BITS));
     struct kin__scope *outer = scope->outer;
     kin__store_relaxed(&scope->owner, NULL); /* relaxed: released by unlock */
@@ -572,10 +579,12 @@ int kin_nursery_join(struct kin_nursery *n, struct kin_outcome *out)
     if (KIN__UNLIKELY(!scope))
         return handle->is_joined ? KIN_STALE : handle->open_status;
     if (KIN__UNLIKELY(kin__load_relaxed(&scope->owner) != task)) /* relaxed: open since long */
-        kin__misuse(task, "kin_nursery_join", "only the task that opened a nursery joins it", "NSM-2");
+        kin__misuse(task, "kin_nursery_join", "only the task that opened a nursery joins it",
+                    "NSM-2");
     /* relaxed: the task's own field */
     if (KIN__UNLIKELY(kin__load_relaxed(&task->inner) != scope))
-        kin__misuse(task, "kin_nursery_join", "inner nurseries are joined before outer ones", "NSM-4");
+        kin__misuse(task, "kin_nursery_join", "inner nurseries are joined before outer ones",
+                    "NSM-4");
     wait_for_children(task, scope);
     release(task, handle, scope);
     return result_of(handle, out);

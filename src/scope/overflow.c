@@ -2,13 +2,14 @@
 /*
  * Stack overflow: from a hit guard page to a panic of the task [C8] [SCHED:14.1.1].
  *
- *     guard hit -> handler, on the alternate stack -> is it the guard of the stack that this worker's
- *     task runs on? no: somebody else's fault, pass it on. In libc, or configured so: report, abort.
- *     Else continue on a spare stack, as the task: report, cancel and join what it has open, escape.
+ *     guard hit -> handler, on the alternate stack -> is it the guard of the stack that this
+ *     worker's task runs on? No: somebody else's fault, pass it on. In libc, or configured so:
+ *     report, abort. Else continue on a spare stack, as the task: report, cancel and join what it
+ *     has open, escape.
  *
- * The nurseries are ended on a spare stack, because the dead frames below the escape still hold what
- * their children point at. Code of the runtime itself never hits the guard with a lock held: its
- * entries probe first (entry.h).
+ * The nurseries are ended on a spare stack, because the dead frames below the escape still hold
+ * what their children point at. Code of the runtime itself never hits the guard with a lock held:
+ * its entries probe first (entry.h).
  */
 #include "scope/overflow.h"
 
@@ -49,8 +50,8 @@ static void on_spare(void *arg)
     kin__worker_escape(task);
 }
 
-/* Near the end of the stack there may be no guard to touch, or too little room to be sure of touching
- * it: the address is made up. On a stack without a guard the process ends. */
+/* Near the end of the stack there may be no guard to touch, or too little room to be sure of
+ * touching it: the address is made up. On a stack without a guard the process ends. */
 void kin__entry_overflow(struct kin__task *task)
 {
     const volatile char *guard = task->low - 1;

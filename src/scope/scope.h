@@ -4,18 +4,19 @@
  *
  * The user's struct kin_nursery is a handle: it holds what must be readable after the join. What
  * others may touch while the nursery lives is the scope, a recycled block like a task's frame, so
- * that a canceller who comes late finds a block that is no longer the one it looked for, never memory
- * that has become something else.
+ * that a canceller who comes late finds a block that is no longer the one it looked for, never
+ * memory that has become something else.
  *
- *     word = live << 8 | state         state and live count change together, under the lock, and are
- *                                      published by one release store [NSM:7.1]
+ *     word = live << 8 | state      state and live count change together, under the lock, and are
+ *                                   published by one release store [NSM:7.1]
  *
- * live counts the children, plus one for the body while the state is OPEN, plus one for each canceller
- * that is walking through. Whoever takes it to 0 makes the state terminal, and its last touch of the scope is
- * the unlock; it then wakes the owner through the owner's frame, which is never unmapped [NSM-2].
+ * live counts the children, plus one for the body while the state is OPEN, plus one for each
+ * canceller that is walking through. Whoever takes it to 0 makes the state terminal, and its last
+ * touch of the scope is the unlock; it then wakes the owner through the owner's frame, which is
+ * never unmapped [NSM-2].
  *
- * Locks: outer before inner. A scope's lock is held while a child of it, or the scope of such a child,
- * is looked at, so neither can go away meanwhile.
+ * Locks: outer before inner. A scope's lock is held while a child of it, or the scope of such a
+ * child, is looked at, so neither can go away meanwhile.
  */
 #ifndef KIN_SCOPE_SCOPE_H
 #define KIN_SCOPE_SCOPE_H
@@ -105,8 +106,8 @@ static inline bool kin__scope_is_cancelled(uint64_t word)
            kin__scope_state(word) == KIN_NURSERY_CANCELLED;
 }
 
-/* Locks the scope that the handle names; NULL when it is no longer open. The handle is not looked at
- * any more once the lock is held: a join may be over by then. */
+/* Locks the scope that the handle names; NULL when it is no longer open. The handle is not looked
+ * at any more once the lock is held: a join may be over by then. */
 static inline struct kin__scope *kin__scope_lock(const struct kin__handle *handle)
 {
     /* pairs with the release in init_handle and in release, for callers of other threads */
@@ -128,8 +129,8 @@ void kin__scope_move_locked(struct kin__scope *scope, enum kin_nursery_state to)
 /* Takes one off live, makes the state terminal at 0, unlocks, and wakes the owner if it waits. */
 void kin__scope_drop_and_unlock(struct kin__scope *scope);
 
-/* OPEN or CLOSING -> CANCELLING with a token for the walk, and onto the list. The owner's waits hear
- * of it. True: this call did it. */
+/* OPEN or CLOSING -> CANCELLING with a token for the walk, and onto the list. The owner's waits
+ * hear of it. True: this call did it. */
 bool kin__cancel_begin_locked(struct kin__scope *scope, int reason, struct kin__scope **list);
 /* Tells every descendant of every scope on the list. */
 void kin__cancel_walk(struct kin__scope *list);

@@ -67,7 +67,8 @@ struct kin__task {
     struct kin__sched *sched;           /* the runtime; spawner, then constant */
     void *escape;                       /* how to end the body from any depth; task */
     const void *site;                   /* code address that spawned it; spawner */
-    _Atomic(struct kin__scope *) inner; /* innermost nursery it has open; task writes, cancel reads */
+    /* innermost nursery it has open; task writes, cancel reads */
+    _Atomic(struct kin__scope *) inner;
     int32_t status;                     /* what it ends with; task */
     uint16_t ops;                       /* checkpoints since it had its share; task */
     uint8_t stack_class;                /* what stack to take; spawner */
@@ -78,7 +79,8 @@ struct kin__task {
     uint32_t wait_case;              /* winner, then task */
     const char *name;                /* if KIN__TASK_NAMED; spawner */
     struct kin__stack *spare;        /* if KIN__TASK_SPARE: where an overflow is cleaned up; task */
-    struct kin__task *batch_next;    /* as the first of a batch in the global queue: the next one, */
+    /* as the first of a batch in the global queue: the next one, */
+    struct kin__task *batch_next;
     struct kin__task *batch_last;    /* the last task of this one, */
     uint32_t batch_count;            /* and how many they are; owner of the queue */
     kin__ai32 shadow;                /* debug: the state of 002 */

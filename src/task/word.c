@@ -17,8 +17,8 @@ struct kin__task *kin__task_find(uint64_t id)
 bool kin__word_request_named(struct kin__task *task, uint64_t id, uint64_t request, uint64_t *word)
 {
     for (;;) { /* ends: each failure means that the task moved on; it ends in time */
-        /* pairs with the release in kin__word_init: a word of a later life comes with its name, so a
-         * name that matches below means that *word is of this life or of an earlier one */
+        /* pairs with the release in kin__word_init: a word of a later life comes with its name, so
+         * a name that matches below means that *word is of this life or of an earlier one */
         *word = kin__load_acquire(&task->ctl);
         /* relaxed: read after the word, and a word of an earlier life fails the exchange */
         if (kin__load_relaxed(&task->frame.name) != id)

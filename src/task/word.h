@@ -21,13 +21,13 @@
  * Ticket and state share a word because a waker must check the one and claim the other in one
  * step; with two words it can check, lose the CPU, and claim a later park of the same frame [D-2].
  *
- * CANCEL (for good), SCOPE (one of its own open nurseries is being cancelled) and KILL are requests;
- * they survive every step. A begin that finds one in the word it replaced calls the park off; a
- * canceller that comes after it finds the new ticket: one modification order, so no fence is needed
- * between them. SHIELD marks a park that CANCEL and SCOPE must not end.
+ * CANCEL (for good), SCOPE (one of its own open nurseries is being cancelled) and KILL are
+ * requests; they survive every step. A begin that finds one in the word it replaced calls the park
+ * off; a canceller that comes after it finds the new ticket: one modification order, so no fence is
+ * needed between them. SHIELD marks a park that CANCEL and SCOPE must not end.
  *
- * begin adds instead of comparing: while a task runs, only requests change its word, and the four low
- * bits are known, so one addition makes the next ticket and clears them. It costs half of a
+ * begin adds instead of comparing: while a task runs, only requests change its word, and the four
+ * low bits are known, so one addition makes the next ticket and clears them. It costs half of a
  * compare-exchange and cannot overwrite a request, which a plain store would [D-1].
  */
 #ifndef KIN_TASK_WORD_H
@@ -101,7 +101,8 @@ enum kin__begun {
 static inline enum kin__begun kin__word_begin(struct kin__task *task, uint64_t shield,
                                               uint64_t *ticket)
 {
-    uint64_t word = kin__load_relaxed(&task->ctl); /* relaxed: the low bits are the task's own now */
+    /* relaxed: the low bits are the task's own now */
+    uint64_t word = kin__load_relaxed(&task->ctl);
     KIN__ASSERT(word & KIN__CLAIMED, "F1");
     kin__word_move(task, KIN__RUNNING, KIN__PARKING, KIN__BY_TASK);
     /* pairs with the acquire in kin__word_claim: a winner sees what the task did before */
@@ -170,8 +171,9 @@ static inline enum kin__claim kin__word_claim(struct kin__task *task, uint64_t t
                 kin__word_move(task, KIN__WAKING, KIN__RUNNABLE, KIN__BY_WAKER);
                 return KIN__WON_PARKED;
             }
+            /* pairs with the release in begin */
         } else if (kin__cas_acquire(&task->ctl, &word, word | KIN__CLAIMED)) {
-            return KIN__WON_PARKING; /* pairs with the release in begin */
+            return KIN__WON_PARKING;
         }
     }
 }
@@ -193,13 +195,15 @@ static inline bool kin__word_ready(struct kin__task *task)
  * caller knows that the task cannot end meanwhile. */
 static inline uint64_t kin__word_request(struct kin__task *task, uint64_t request)
 {
-    return kin__or_acq_rel(&task->ctl, request); /* pairs with begin: one of the two sees the other */
+    /* pairs with begin: one of the two sees the other */
+    return kin__or_acq_rel(&task->ctl, request);
 }
 
 /* Takes SCOPE back; the task itself, after a join. */
 static inline void kin__word_unrequest(struct kin__task *task, uint64_t request)
 {
-    (void)kin__and_relaxed(&task->ctl, ~request); /* relaxed: the caller looks at its nurseries next */
+    /* relaxed: the caller looks at its nurseries next */
+    (void)kin__and_relaxed(&task->ctl, ~request);
 }
 
 /* Leaves a request with the task of this name. False: it is over. *word is as in kin__word_request.

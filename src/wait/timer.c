@@ -3,10 +3,11 @@
  * Timers: a wheel and its lock per worker; any worker may fire any wheel.
  *
  * A timer is armed in the wheel of the worker its task runs on and disarmed from wherever the task
- * wakes up, so the lock is nearly always taken by one thread. Firing takes a batch of (task, ticket)
- * pairs under the lock and wakes them outside of it: the node may be gone by then, the frame is not.
- * The worker's next_deadline is written under the lock and read without it, by sleepers who want to
- * know how long to sleep and by loops that want to know whether to read the clock.
+ * wakes up, so the lock is nearly always taken by one thread. Firing takes a batch of (task,
+ * ticket) pairs under the lock and wakes them outside of it: the node may be gone by then, the
+ * frame is not. The worker's next_deadline is written under the lock and read without it, by
+ * sleepers who want to know how long to sleep and by loops that want to know whether to read the
+ * clock.
  */
 #include "wait/timer.h"
 

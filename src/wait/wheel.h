@@ -9,8 +9,8 @@
  * A deadline stands in the level of the highest bit in which its tick differs from the wheel's, so
  * it moves down at most once per level and insertion, removal and a step cost the same however many
  * there are. A bitmap per level finds the next slot that is not empty. A slot fires when its whole
- * tick is past: never early, late by a tick at most. Within a slot of level 0 deadlines fire in order
- * of (deadline, order of insertion); outside the lab the search for the place is bounded.
+ * tick is past: never early, late by a tick at most. Within a slot of level 0 deadlines fire in
+ * order of (deadline, order of insertion); outside the lab the search for the place is bounded.
  *
  * Rejected: a heap, which needs an array that can fail to grow and costs twice as much to cancel.
  * No lock in here: timer.c brings it.

@@ -478,19 +478,6 @@ static void run_rounder(void *pass)
     }
 }
 
-KIN_TEST(a_clean_call_gives_its_caller_the_words_of_a_flow_that_begins, "")
-{
-    uint64_t start = control_get();
-    uint64_t at_begin = 0;
-
-    EXPECT(kin__context_supported());
-    EXPECT_EQ(kin__call_clean_raw(&escape_sp, change_control, &at_begin), 5);
-    EXPECT_EQ(at_begin, start);
-    EXPECT_EQ(control_get(), start);
-    EXPECT_EQ(kin__call_clean_raw(&escape_sp, change_control_and_escape, &at_begin), 6);
-    EXPECT_EQ(control_get(), start);
-}
-
 static void rounders_take_turns(void)
 {
     const uint64_t mine = control_get();
@@ -622,6 +609,19 @@ KIN_TEST(a_flow_begins_with_the_control_words_of_its_maker, "")
 #endif
 
 #endif
+
+KIN_TEST(a_clean_call_gives_its_caller_the_words_of_a_flow_that_begins, "")
+{
+    uint64_t start = control_get();
+    uint64_t at_begin = 0;
+
+    EXPECT(kin__context_supported());
+    EXPECT_EQ(kin__call_clean_raw(&escape_sp, change_control, &at_begin), 5);
+    EXPECT_EQ(at_begin, start);
+    EXPECT_EQ(control_get(), start);
+    EXPECT_EQ(kin__call_clean_raw(&escape_sp, change_control_and_escape, &at_begin), 6);
+    EXPECT_EQ(control_get(), start);
+}
 
 /* ---- calls that can be escaped from ---- */
 
