@@ -4,9 +4,9 @@
 
     python3 doc/check.py --library build/release/libkin.a [--compiler cc] [FLAG...]
 
-A program is a fenced block of C with a main(); it passes when it compiles without a warning and ends
-with status 0. The program of README.md must also be what examples/fanout.c is from its first include
-on. One line per program, "ok   name" or "FAIL name"; the status is 1 when one failed.
+A program is a fenced block of C with a main(); it passes when it compiles without a warning and
+ends with status 0. The program of README.md must also be what examples/fanout.c is from its first
+include on. One line per program, "ok   name" or "FAIL name"; the status is 1 when one failed.
 """
 import argparse
 import glob
@@ -28,7 +28,7 @@ def read(path):
 
 def programs(path):
     """(name, text) of each program in a page."""
-    blocks = [block for block in BLOCK.findall(read(path)) if re.search(r"^int main\(", block, re.M)]
+    blocks = [text for text in BLOCK.findall(read(path)) if re.search(r"^int main\(", text, re.M)]
     stem = os.path.splitext(os.path.basename(path))[0].lower()
     return [("doc_%s_%d" % (stem, number), text) for number, text in enumerate(blocks, 1)]
 
@@ -38,8 +38,9 @@ def try_program(text, options, flags, scratch):
     source, program = os.path.join(scratch, "app.c"), os.path.join(scratch, "app")
     with open(source, "w", encoding="utf-8") as file:
         file.write(text)
-    for command in ([options.compiler] + WARNINGS + flags + ["-I", os.path.join(ROOT, "include"), source,
-                    options.library, "-pthread", "-o", program], [program]):
+    compile_it = [options.compiler] + WARNINGS + flags + ["-I", os.path.join(ROOT, "include")]
+    compile_it += [source, options.library, "-pthread", "-o", program]
+    for command in (compile_it, [program]):
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=60,
                               check=False)
         if done.returncode != 0:

@@ -512,16 +512,17 @@ def stage_examples(ctx):
     sources = sorted(glob.glob(os.path.join(ROOT, "examples", "*.c")))
     names = [os.path.splitext(os.path.basename(path))[0] for path in sources]
     names = [name for name in names if ctx.wants("example_" + name)]
+    demo = ["kin_program"] if ctx.wants("example_kin_demo") else []
     variants = [("release", ["-DCMAKE_BUILD_TYPE=Release"]),
                 ("asan", ASAN_FLAGS if not have("clang") else None)]
     for variant, flags in variants:
-        if not names:
+        if not names + demo:
             return
         if flags is None:
             ctx.results.skip("examples under clang's address sanitizer", "clang is not installed")
             continue
         status, output = configure_and_build(ctx, "examples-" + variant, flags + [
-            "-DKIN_TESTS=OFF", "-DCMAKE_C_FLAGS=-Werror"], ["example_" + name for name in names])
+            "-DKIN_TESTS=OFF", "-DCMAKE_C_FLAGS=-Werror"], ["example_" + name for name in names] + demo)
         if status != 0:
             ctx.results.fail("the build of the examples, %s" % variant, errors_in(output))
             continue
@@ -529,6 +530,9 @@ def stage_examples(ctx):
             program = os.path.join(BUILD, "examples-" + variant, "examples", name)
             item(ctx, "example_%s_%s" % (name, variant),
                  lambda program=program: must([program], timeout=180))
+        program = os.path.join(BUILD, "examples-" + variant, "kin")
+        item(ctx, "example_kin_demo_" + variant, lambda program=program: must(
+            [program, "demo", "--quick", "--no-million"], timeout=180))
 
 
 def stage_man(ctx):
@@ -614,7 +618,7 @@ STAGES = [
     ("headers", "each public header alone, as C11, C17 and C++17", stage_headers),
     ("install", "install, move, and use by pkg-config and CMake", stage_install),
     ("dist", "the amalgamation", stage_dist),
-    ("examples", "examples, built and run", stage_examples),
+    ("examples", "examples and the showcase, built and run", stage_examples),
     ("man", "man pages and the examples in the headers", stage_man),
 ]
 

@@ -100,7 +100,8 @@ KIN_API KIN_MUST_USE int kin_nursery_open(struct kin_nursery *n,
  *
  * From:    anywhere
  * Parks:   no
- * Returns: 0, KIN_NOSCOPE when the nursery admits nobody, KIN_FULL under tasks_max, -ENOMEM, -EINVAL
+ * Returns: 0, KIN_NOSCOPE when the nursery admits nobody, KIN_FULL under tasks_max, -ENOMEM,
+ *          -EINVAL
  * Spec:    [NSM:3.1] [SCHED:8.1.2] [N1001]
  */
 KIN_API KIN_MUST_USE int kin_spawn(struct kin_nursery *n, kin_task_fn *fn, void *arg);

@@ -66,7 +66,7 @@ struct kin_config {
  *
  * From:    thread
  * Returns: what fn returned, -EINVAL for a wrong config, -EBUSY inside a task, -ENOMEM, -EAGAIN
- * Spec:    [SCHED:6.2.1] [SCHED:6.2.2] [SCHED:6.2.3] [SCHED:9.3.1]
+ * Spec:    [SCHED:6.2.1] [SCHED:6.2.2] [SCHED:6.2.3] [SCHED:9.3.1] [SCHED:13.2.1]
  */
 KIN_API KIN_MUST_USE int kin_run(const struct kin_config *config, kin_task_fn *fn, void *arg);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stacks: address space reserved in segments, committed by touching, recycled hot, trimmed idle.
+ * Stacks: address space reserved in segments, committed by touching, recycled hot, trimmed idle
+ * [SCHED:5.3.2]. A guard below each keeps it from its neighbour [SCHED:15.2.1].
  *
  * One slot of a segment, low addresses left:
  *

@@ -26,16 +26,18 @@ enum {
     KIN__WAIT_SHIELDED = 1 /* a cancellation does not end this wait; a kill does */
 };
 
-/* Waits until one of the cases completes and returns its index, its status in *status; or
- * KIN_CANCELLED when the task is asked to stop first. Exactly one case completes. [W:4.2] */
+/* wait of [002:3.1]: the only way to publish a waiter. Waits until one of the cases completes and
+ * returns its index, its status in *status; or KIN_CANCELLED when the task is asked to stop first.
+ * Exactly one case completes. [W:4.2] */
 int kin__wait_any(struct kin__case *cases, uint32_t count, unsigned flags, int *status);
 
 /* The same for one thing; returns its status, or KIN_CANCELLED. */
 int kin__wait(const struct kin__waitable *ops, void *object, void *io, unsigned flags);
 
-/* Wakes the task that published waiter, with a status for it. True: it was this call that woke it.
- * False: somebody else did, and what the caller brought is still the caller's. The waiter is read
- * before the claim and never after it. [W:4.3] */
+/* wake of [002:3.1]: the only way a parked task gets into a run queue. Wakes the task that
+ * published waiter, with a status for it. True: it was this call that woke it. False: somebody else
+ * did, and what the caller brought is still the caller's. The waiter is read before the claim and
+ * never after it. [W:4.3] */
 bool kin__wake(const struct kin__waiter *waiter, int status);
 /* The same by value, for callers that read the waiter under their lock and wake outside of it. */
 bool kin__wake_task(struct kin__task *task, uint64_t ticket, uint32_t case_, int status);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table that every thing to wait for fills in [002:3].
+ * The table that every thing to wait for fills in [002:3] [002:1.3].
  *
  *     try        completes at once, without parking
  *     publish    links the waiter unless the thing is complete: one step, under the thing's lock.

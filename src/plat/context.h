@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Flows of control: a saved stack pointer, and what the sanitizers must be told about it.
+ * Flows of control: a saved stack pointer, and what the sanitizers must be told about it
+ * [SCHED:5.3.1].
  *
  *   make    lays a first frame on a stack, so that the first switch to it calls entry(pass)
  *   switch  saves this flow, continues the other, and hands it one pointer

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * When to spin, when to sleep, whom to wake.
+ * When to spin, when to sleep, whom to wake [002:1.4].
  *
  * One 32-bit word counts sleepers and searchers. At most one worker searches at a time: others that
  * run out of work go straight to sleep, and a searcher that finds some passes the search on by
@@ -79,7 +79,6 @@ void kin__idle_wake_one(struct kin__sched *sched)
     (void)kin__add_relaxed(&sched->wakes, 1u); /* alone: a counter */
     kin__store_release(&worker->wake, 1u);     /* pairs with the load in sleep_listed */
     kin__futex_wake(&worker->wake, 1);
-    kin__monitor_poke(sched);
 }
 
 void kin__idle_wake_all(struct kin__sched *sched)
@@ -113,7 +112,7 @@ static bool unlist_self(struct kin__worker *worker)
 static bool sleep_listed(struct kin__worker *worker, bool was_searching, int64_t moment_ns)
 {
     struct kin__sched *sched = worker->sched;
-    kin__store_relaxed(&worker->wake, 0u); /* alone: not listed, nobody writes it but a stop */
+    kin__store_relaxed(&worker->wake, 0u); /* alone: a late waker or a stop may set it: one more look */
     kin__lock_take(&sched->pool_lock, KIN__RANK_POOL);
     worker->sleeper_next = sched->sleepers;
     sched->sleepers = worker;
@@ -136,7 +135,9 @@ static bool sleep_listed(struct kin__worker *worker, bool was_searching, int64_t
     }
     /* Pushes that came while this worker searched have relied on it: what it saw just now, it does
      * not simply take, it searches again and passes the search on. */
-    return unlist_self(worker) || (is_needed && search_begin(sched));
+    bool is_searcher = unlist_self(worker) || (is_needed && search_begin(sched));
+    kin__monitor_poke(sched); /* it may have been a timer, and the first work for long */
+    return is_searcher;
 }
 
 /* How long this worker may sleep: until its timers, or those of workers that cannot. */

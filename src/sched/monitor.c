@@ -24,7 +24,8 @@
 
 void kin__monitor_poke(struct kin__sched *sched)
 {
-    /* pairs with the store in monitor_pause; the fence of the waker came before */
+    kin__fence_seq(); /* fence: no sleeper any more before deep; mirror: in monitor_pause */
+    /* pairs with the store in monitor_pause */
     if (KIN__UNLIKELY(kin__load_relaxed(&sched->monitor_deep))) {
         kin__store_release(&sched->monitor_wake, 1u); /* pairs with the load in monitor_pause */
         kin__futex_wake(&sched->monitor_wake, 1);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The production policies: seeded intervals, and whom to rob [SCHED:7.3.1].
+ * The production policies: seeded intervals, and whom to rob [SCHED:7.3.1], at random from a
+ * seed by default [SCHED:7.3.2]. Nothing else is random [SCHED:9.2.1].
  */
 #include "sched/policy.h"
 

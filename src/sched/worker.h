@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A worker: a thread that runs tasks, with the queues it takes them from.
+ * A worker: a thread that runs tasks, with the queues it takes them from [SCHED:6.1.1].
  *
  * Runnable tasks of a worker stand in five places, looked at in this order:
  *

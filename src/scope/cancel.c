@@ -7,7 +7,8 @@
  * is asked (which wakes it if it is parked) and every nursery that a child has open is cancelled in
  * the same way. The walk is a list of scopes, each held by a token in its live count so that it
  * cannot end, and in each a cursor among the children so that the lock can be given up every few
- * hundred of them. There is no recursion, so depth costs nothing [NSM-3] [NSM:4.2].
+ * hundred of them. There is no recursion, so depth costs nothing [NSM-3] [NSM:4.2] [NSM:6.2].
+ * Nobody is interrupted: a task sees the request at its next wait, yield or check [NSM:4.3].
  *
  * A nursery that is opened while the walk passes its owner is either seen by the walk (the owner's
  * inner pointer was stored before the request was left) or sees the request itself: its first spawn

@@ -2,6 +2,7 @@
 /*
  * Ends that do not return: kin_fail, kin_panic, misuse; and telling somebody about them.
  */
+#include "base/check.h"
 #include "base/text.h"
 #include "plat/plat.h"
 #include "scope/scope.h"
@@ -10,6 +11,20 @@
 #include <stdarg.h>
 
 #define TEXT_BYTES 512u
+
+/* Who runs where a check failed. */
+static void name_current(struct kin__text *text)
+{
+    struct kin__task *task = kin__task_self();
+    if (task)
+        kin__text_printf(text, "%llu (%s), spawned at %p", (unsigned long long)kin__task_id(task),
+                         kin__task_name(task), (void *)(uintptr_t)task->site);
+}
+
+void kin__fail_init(void)
+{
+    kin__store_relaxed(&kin__check_hook, name_current); /* relaxed: a constant function */
+}
 
 void kin__report(struct kin__sched *sched, int status, uint64_t task, const char *text)
 {

@@ -36,14 +36,14 @@ void kin__scope_move_locked(struct kin__scope *scope, enum kin_nursery_state to)
         [KIN_NURSERY_OPEN] = 1 << KIN_NURSERY_CLOSING | 1 << KIN_NURSERY_CANCELLING,
         [KIN_NURSERY_CLOSING] = 1 << KIN_NURSERY_CLOSED | 1 << KIN_NURSERY_CANCELLING,
         [KIN_NURSERY_CANCELLING] = 1 << KIN_NURSERY_CANCELLED,
-    };
+    }; /* none leaves a terminal state [NSM:2.4] */
     uint64_t word = kin__load_relaxed(&scope->word); /* relaxed: under the lock */
     KIN__CHECK(legal[kin__scope_state(word)] & (1u << to), "NSM:2.3");
     /* pairs with the acquire of whoever looks without the lock: the reason came before */
     kin__store_release(&scope->word, (word & ~KIN__STATE_MASK) | to);
 }
 
-/* The last one: the state becomes terminal. */
+/* The last one: the state becomes terminal [NSM:3.3]. */
 static __attribute__((noinline)) void end_and_unlock(struct kin__scope *scope)
 {
     struct kin__sched *sched = scope->sched;
@@ -379,7 +379,8 @@ static struct kin_outcome outcome_of(const struct kin__task *task)
     return how;
 }
 
-/* Keeps a failure: in order of time, the first panic or else the first error as the worst. */
+/* Keeps a failure: in order of time, the first panic or else the first error as the worst
+ * [NSM:8.1]. */
 static void keep_locked(struct kin__scope *scope, const struct kin_outcome *how)
 {
     struct kin__handle *handle = scope->handle;
@@ -403,11 +404,13 @@ static __attribute__((noinline)) void judge_locked(struct kin__scope *scope,
         scope->worst = how; /* the first task of a runtime: its end is the result */
     } else if (how.severity == KIN_SEV_ERROR || how.severity == KIN_SEV_PANIC) {
         keep_locked(scope, &how);
-        if (scope->on_error == KIN_FAIL_FAST)
+        if (scope->on_error == KIN_FAIL_FAST) /* [NCG-2] [NSM:4.1] */
             (void)kin__cancel_begin_locked(scope, how.status, list);
     }
 }
 
+/* A child is over: it is counted off, and what it ended with is its nursery's alone [NSM:3.2]
+ * [SCHED:15.2.2]. */
 static void child_done(struct kin__task *task)
 {
     struct kin__scope *scope = kin__load_relaxed(&task->scope); /* relaxed: constant */
@@ -539,7 +542,7 @@ static inline void release(struct kin__task *task, struct kin__handle *handle,
     /* Taken so that a canceller that found this scope by its owner has left it. */
     kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
     uint64_t word = kin__load_relaxed(&scope->word); /* relaxed: under the lock */
-    KIN__CHECK(kin__scope_live(word) == 0, "NCG-1");
+    KIN__CHECK(kin__scope_live(word) == 0, "NCG-1 N3001");
     KIN__CHECK(kin__list_is_empty(&scope->children), "NSM-1");
     handle->state = (int32_t)kin__scope_state(word);
     fill_outcome(scope, kin__scope_state(word), &handle->outcome);
@@ -603,7 +606,7 @@ void kin_nursery_leave_(struct kin_nursery *n)
     }
 }
 
-/* Cancels and joins whatever the task has open, innermost first [NSM-4]. */
+/* Cancels and joins whatever the task has open, innermost first [NSM-4] [NSM:6.3]. */
 static void unwind(struct kin__task *task)
 {
     struct kin__scope *scope;

@@ -45,6 +45,7 @@ int kin_run(const struct kin_config *config, kin_task_fn *fn, void *arg)
         return -EBUSY;
     if (!kin__context_supported())
         return KIN_UNSUPPORTED;
+    kin__fail_init();
     int rc = kin__sched_create(config, &kin__scope_owner_ops, &kin__timer_source, &sched);
     if (rc < 0)
         return rc;

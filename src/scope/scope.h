@@ -39,7 +39,7 @@ struct kin__failure {
     int32_t severity;
 };
 
-/* What is inside struct kin_nursery. */
+/* What is inside struct kin_nursery. It belongs to the task that opened it [NSM:6.1]. */
 struct kin__handle {
     _Atomic(struct kin__scope *) scope; /* NULL: not open; any thread may look, the owner writes */
     uint64_t name;            /* of the scope; a late caller compares */
@@ -154,6 +154,8 @@ void kin__frame_give_scope(struct kin__frame *frame);
 /* Aborts because the caller broke a rule that only a bug can break; names task, call and rule. */
 _Noreturn void kin__misuse(struct kin__task *task, const char *call, const char *rule,
                            const char *clause);
+/* Makes failed checks name the running task. */
+void kin__fail_init(void);
 /* Tells whoever wants to know (config.on_report, or standard error). */
 void kin__report(struct kin__sched *sched, int status, uint64_t task, const char *text);
 

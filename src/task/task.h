@@ -29,7 +29,7 @@ struct kin__sched;
 struct kin__wait;
 struct kin__scope;
 
-/* States of 002 section 2, as debug builds shadow them and dumps show them. */
+/* The states of [002:2.1], as debug builds shadow them and dumps show them. */
 enum kin__state {
     KIN__INIT,
     KIN__RUNNABLE,
