@@ -157,7 +157,7 @@ static void monitor_pause(struct kin__sched *sched, bool is_deep, int64_t ns)
     kin__store_relaxed(&sched->monitor_wake, 0u);
     if (is_deep) {
         kin__store_relaxed(&sched->monitor_deep, 1u); /* pairs with the load in kin__monitor_poke */
-        kin__fence_seq(); /* fence: deep before busy; its mirror is in kin__idle_wake_one */
+        kin__fence_seq(); /* fence: deep before busy; its mirror is in kin__monitor_poke */
         /* pairs with kin__sched_stop */
         if (is_busy(sched) || kin__load_acquire(&sched->is_stopping))
             is_deep = false;

@@ -55,6 +55,12 @@ static void read_hard(struct kin__hard *hard)
     hard->wrap = has_word(words, "wrap");
     hard->slow = has_word(words, "slow");
     hard->stack = has_word(words, "stack");
+    const char *oom = words ? strstr(words, "oom=") : NULL;
+    uint64_t n = 0;
+    for (oom = oom ? oom + 4 : NULL; oom && *oom >= '0' && *oom <= '9' && n < 1000000000; oom++)
+        n = n * 10 + (uint64_t)(*oom - '0');
+    if (n)
+        kin__plat_fail_after(n, false);
 }
 #else
 static void read_hard(struct kin__hard *hard)

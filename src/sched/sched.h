@@ -35,7 +35,9 @@ struct kin__scale_event {
     bool is_blocked;        /* in a system call; false: busy in foreign code */
 };
 
-/* Hard modes: debug builds read KIN_HARD, so that rare paths become common ones. */
+/* Hard modes: debug builds read KIN_HARD, a list of words, so that rare paths become common ones:
+ * every wait parks, every spawn is stolen, one worker, indices start near their overflow, random
+ * delays at picks, small stacks; and oom=n: the n-th request for memory or a thread fails. */
 struct kin__hard {
     bool park, steal, one, wrap, slow, stack;
 };

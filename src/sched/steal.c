@@ -35,6 +35,10 @@ static struct kin__task *rob(struct kin__worker *thief, struct kin__worker *vict
     kin__bias_take(&thief->bias);
     for (uint32_t i = 1; i < count; i++)
         KIN__CHECK(kin__deque_push(&thief->deque, batch[i]), "SCHED:7.1.1"); /* it was empty */
+    while (kin__deque_publish(&thief->deque)) {
+        /* ends: halves what is private. What was taken for later stays stealable: the first of the
+         * batch may run for long, and whoever searches next must not depend on its end. */
+    }
     /* alone: the owner's own counters */
     kin__store_relaxed(&thief->steals, kin__load_relaxed(&thief->steals) + 1);
     kin__store_relaxed(&thief->stolen, kin__load_relaxed(&thief->stolen) + count);

@@ -174,6 +174,18 @@ static inline struct kin__task *picked(struct kin__task *task)
     return task;
 }
 
+#ifdef KIN_DEBUG
+/* Hard mode slow: a delay now and then, where others may come in between. */
+static void dawdle(struct kin__worker *worker)
+{
+    uint64_t random = kin__rng_next(&worker->rng);
+    if (random % 16 == 0)
+        kin__thread_yield();
+    for (uint64_t i = 0; random % 4 == 0 && i < random / 16 % 2000; i++)
+        kin__cpu_relax();
+}
+#endif
+
 /* One pick less until the order is turned round. True: now. */
 static inline bool count_down(struct kin__worker *worker)
 {
@@ -189,6 +201,10 @@ static inline struct kin__task *next_held(struct kin__worker *worker)
     bool is_turned = count_down(worker);
     if (is_turned)
         look_around(worker);
+#ifdef KIN_DEBUG
+    if (worker->sched->hard.slow)
+        dawdle(worker);
+#endif
     kin__bias_take(&worker->bias);
     /* relaxed: again at the next pick */
     uint32_t attention = kin__load_relaxed(&worker->attention);
