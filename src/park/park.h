@@ -16,12 +16,6 @@ struct kin__case {
     struct kin__waiter waiter;
 };
 
-/* A wait in progress: what a parked task points at, for dumps. */
-struct kin__wait {
-    const struct kin__case *cases;
-    uint32_t count;
-};
-
 enum {
     KIN__WAIT_SHIELDED = 1 /* a cancellation does not end this wait; a kill does */
 };

@@ -26,7 +26,6 @@
 #include <stdint.h>
 
 struct kin__sched;
-struct kin__wait;
 struct kin__scope;
 
 /* The states of [002:2.1], as debug builds shadow them and dumps show them. */
@@ -74,7 +73,7 @@ struct kin__task {
     uint8_t stack_class;                /* what stack to take; spawner */
     uint8_t flags;                      /* KIN__TASK_ bits; spawner, then task */
 
-    const struct kin__wait *waiting; /* what it is parked on; task; dumps peek while it is parked */
+    _Atomic(const char *) waiting;   /* what it is parked on, a constant text; task; dumps peek */
     int32_t wait_status;             /* winner, then task */
     uint32_t wait_case;              /* winner, then task */
     const char *name;                /* if KIN__TASK_NAMED; spawner */

@@ -62,35 +62,56 @@ static void put(const struct dump *dump, struct kin__text *line)
     kin__plat_write(dump->fd, line->buf, line->len);
 }
 
+/* A peek at a field that only the task's worker writes, while that worker goes on: a moment old. */
+__attribute__((no_sanitize("thread"))) static bool has_begun(const struct kin__task *task)
+{
+    return *(struct kin__stack *const volatile *)&task->stack != NULL;
+}
+
 /* What a task is doing, as its word says. */
-static const char *doing(uint64_t word, bool has_begun, bool is_self)
+static const char *doing(uint64_t word, bool is_begun, bool is_self)
 {
     if (is_self)
         return "running";
     if (word & KIN__CLAIMED)
-        return has_begun ? "runnable" : "new";
+        return is_begun ? "runnable or running" : "new";
     return word & KIN__OFF ? "parked" : "parking";
 }
 
-static void put_task(struct kin__frame *frame, void *arg)
+/* One line about a task that cannot end meanwhile. */
+static void put_task_locked(const struct dump *dump, const struct kin__task *task)
 {
-    const struct dump *dump = arg;
-    struct kin__task *task = kin__task_of_frame(frame);
     char memory[256];
     struct kin__text line;
-    /* Other workers go on meanwhile: each field is a snapshot of its own. */
-    if (task->sched != dump->sched || !kin__load_relaxed(&task->scope)) /* relaxed: a snapshot */
-        return;
-    uint64_t word = kin__load_relaxed(&task->ctl); /* relaxed: a snapshot */
+    uint64_t word = kin__load_relaxed(&task->ctl);             /* relaxed: a snapshot */
+    const char *waiting = kin__load_relaxed(&task->waiting);   /* relaxed: a snapshot */
     kin__text_init(&line, memory, sizeof(memory));
-    kin__text_printf(&line, "task %llu %s: %s", (unsigned long long)kin__task_id(task),
-                     kin__task_name(task),
-                     doing(word, task->stack != NULL, task == dump->self));
+    kin__text_printf(&line, "task %llu (%s): %s", (unsigned long long)kin__task_id(task),
+                     kin__task_name(task), doing(word, has_begun(task), task == dump->self));
+    if (waiting && !(word & KIN__CLAIMED))
+        kin__text_printf(&line, " on %s", waiting);
     if (word & KIN__REQUESTS)
         kin__text_str(&line, ", cancelled");
     kin__text_printf(&line, ", entry %p, spawned at %p", (void *)(uintptr_t)task->fn,
                      (void *)(uintptr_t)task->site);
     put(dump, &line);
+}
+
+/* Looks at any frame: a live task is held by the lock of its nursery, the rest is passed over. */
+static void put_task(struct kin__frame *frame, void *arg)
+{
+    const struct dump *dump = arg;
+    struct kin__task *task = kin__task_of_frame(frame);
+    struct kin__scope *scope = kin__load_acquire(&task->scope); /* pairs with the run queue: a hint */
+    if (!scope)
+        return;
+    kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
+    /* relaxed: a task that is still among the children cannot leave while the lock is held; one that
+     * has left is no longer what its neighbour points at */
+    if (kin__load_relaxed(&task->scope) == scope && scope->sched == dump->sched &&
+        task->sibling.prev->next == &task->sibling)
+        put_task_locked(dump, task);
+    kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
 }
 
 static const char *const worker_states[] = {"dead", "active", "searching", "asleep", "draining"};
