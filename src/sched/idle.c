@@ -112,7 +112,8 @@ static bool unlist_self(struct kin__worker *worker)
 static bool sleep_listed(struct kin__worker *worker, bool was_searching, int64_t moment_ns)
 {
     struct kin__sched *sched = worker->sched;
-    kin__store_relaxed(&worker->wake, 0u); /* alone: a late waker or a stop may set it: one more look */
+    /* alone: a late waker or a stop may set it: one more look */
+    kin__store_relaxed(&worker->wake, 0u);
     kin__lock_take(&sched->pool_lock, KIN__RANK_POOL);
     worker->sleeper_next = sched->sleepers;
     sched->sleepers = worker;

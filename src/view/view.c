@@ -102,12 +102,13 @@ static void put_task(struct kin__frame *frame, void *arg)
 {
     const struct dump *dump = arg;
     struct kin__task *task = kin__task_of_frame(frame);
-    struct kin__scope *scope = kin__load_acquire(&task->scope); /* pairs with the run queue: a hint */
+    /* pairs with the run queue: a hint */
+    struct kin__scope *scope = kin__load_acquire(&task->scope);
     if (!scope)
         return;
     kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
-    /* relaxed: a task that is still among the children cannot leave while the lock is held; one that
-     * has left is no longer what its neighbour points at */
+    /* relaxed: a task that is still among the children cannot leave while the lock is held; one
+     * that has left is no longer what its neighbour points at */
     if (kin__load_relaxed(&task->scope) == scope && scope->sched == dump->sched &&
         task->sibling.prev->next == &task->sibling)
         put_task_locked(dump, task);
