@@ -4,9 +4,9 @@
  *
  * With yields the ball is a word and whoever does not have it lets the other run. That is honest
  * work for the scheduler, but a task that waits this way is never asleep; on two workers it would
- * keep a CPU busy for nothing. So there is one worker, and because no two tasks run at once there the
- * ball needs no atomic. With a nursery each stroke is a child that is spawned and joined: the join
- * parks until the child is over, so nobody waits awake, and any number of workers is fine.
+ * keep a CPU busy for nothing. So there is one worker, and because no two tasks run at once there
+ * the ball needs no atomic. With a nursery each stroke is a child that is spawned and joined: the
+ * join parks until the child is over, so nobody waits awake, and any number of workers is fine.
  */
 #include <kin/kin.h>
 

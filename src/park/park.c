@@ -11,6 +11,7 @@
  */
 #include "park/park.h"
 
+#include "sched/entry.h"
 #include "sched/sched.h"
 #include "sched/worker.h"
 #include "task/word.h"
@@ -77,6 +78,7 @@ int kin__wait_any(struct kin__case *cases, uint32_t count, unsigned flags, int *
     struct kin__task *task = kin__task_self();
     if (!task)
         return KIN_NOTASK; /* [NCG-5] [N1002] */
+    kin__entry_check(task);
     if (!task->sched->hard.park) {
         for (uint32_t i = 0; i < count; i++) {
             if (cases[i].ops->try_complete(cases[i].object, cases[i].io, status))

@@ -24,7 +24,6 @@
 #define ONE_SEARCHER 1u
 #define ONE_SLEEPER (1u << 16)
 #define SPIN_FIRST_NS 1000
-#define SPIN_LAST_NS 32000      /* the longest moment that is spun */
 #define MOMENT_LAST_NS 1000000  /* the longest moment slept while private work exists */
 
 /* Becomes the searcher, unless there is one. */
@@ -184,22 +183,29 @@ static void spin(struct kin__worker *worker, int64_t ns)
         for (unsigned i = 0; i < 16; i++)
             kin__cpu_relax();
         /* relaxed: a hint */
-        if (kin__steal_is_visible(worker->sched) || kin__load_relaxed(&worker->wake))
+        if (kin__steal_is_visible(worker->sched) || kin__load_relaxed(&worker->sched->is_stopping))
             return;
     } while (kin__clock_now() < until);
 }
 
-/* The search: rounds over victims with growing moments between them. */
+/* The search: rounds over victims with growing moments between them, as long as spinning has lately
+ * been worth it: a worker that only serves timers would otherwise spin between any two of them. */
 static struct kin__task *search(struct kin__worker *worker)
 {
     struct kin__sched *sched = worker->sched;
     struct kin__task *task = NULL;
     kin__store_relaxed(&worker->state, KIN__WORKER_IDLE_SPIN); /* alone: for others to see */
-    for (int64_t moment = SPIN_FIRST_NS; moment <= SPIN_LAST_NS; moment *= 2) {
-        if ((task = kin__steal_round(worker)) || kin__inject_len(&sched->inject))
+    for (int64_t moment = SPIN_FIRST_NS;; moment *= 2) { /* ends: at the longest moment */
+        if ((task = kin__steal_round(worker)) || kin__inject_len(&sched->inject)) {
+            if (moment > SPIN_FIRST_NS) /* it came while this worker spun */
+                worker->spin_ns = KIN__SPIN_LAST_NS;
             break;
-        if (kin__load_relaxed(&sched->is_stopping)) /* relaxed: the caller looks properly */
+        }
+        if (moment > worker->spin_ns || kin__load_relaxed(&sched->is_stopping)) { /* relaxed: hint */
+            if (worker->spin_ns > SPIN_FIRST_NS)
+                worker->spin_ns /= 2;
             break;
+        }
         spin(worker, moment);
     }
     kin__store_relaxed(&worker->state, KIN__WORKER_ACTIVE); /* alone: for others to see */
@@ -212,7 +218,7 @@ struct kin__task *kin__idle_wait(struct kin__worker *worker)
     /* relaxed: a lone worker has nobody to rob */
     bool is_searcher = kin__load_relaxed(&sched->alive) > 1 && search_begin(sched);
     /* ends: a moment is bounded, then NULL */
-    for (int64_t moment = SPIN_LAST_NS * 2;; moment *= 2) {
+    for (int64_t moment = KIN__SPIN_LAST_NS * 2;; moment *= 2) {
         if (is_searcher) {
             struct kin__task *task = search(worker);
             if (task || kin__inject_len(&sched->inject)) {

@@ -19,8 +19,8 @@
 #include "sched/sched.h"
 
 #define TRIM_STEP 256u      /* idle stacks trimmed per look */
-#define TRIM_AFTER 8u       /* looks without work before trimming begins */
-#define DEEP_AFTER 40u      /* looks without work before it sleeps without a timeout */
+#define TRIM_AFTER 400u     /* looks without progress before trimming begins */
+#define DEEP_AFTER 500u     /* looks without work before it sleeps without a timeout */
 
 void kin__monitor_poke(struct kin__sched *sched)
 {
@@ -60,7 +60,7 @@ static struct kin__worker *dead_slot_locked(struct kin__sched *sched)
     for (unsigned i = 0; i < sched->workers_max; i++) {
         struct kin__worker *worker = &sched->workers[i];
         /* pairs with the release in kin__pool_retire */
-        if (kin__load_acquire(&worker->state) == KIN__WORKER_DEAD && !worker->is_caller) {
+        if (kin__load_acquire(&worker->state) == KIN__WORKER_DEAD) {
             if (worker->thread.handle)
                 kin__thread_join(&worker->thread); /* it is past its last use of anything */
             return worker;
@@ -129,18 +129,41 @@ static void fire_for(struct kin__sched *sched, struct kin__worker *worker, int64
         sched->source->poll(worker, now);
 }
 
+/* A task whose worker was replaced may still spawn and wake before its slice is over: that goes to
+ * the others, or it would wait for the task, which may be waiting for it [A12]. */
+static void empty(struct kin__sched *sched, struct kin__worker *worker)
+{
+    if (!kin__worker_load(worker) || !kin__bias_revoke(&worker->bias))
+        return;
+    uint32_t moved = kin__worker_drain(worker);
+    kin__bias_restore(&worker->bias);
+    if (moved)
+        kin__idle_wake_one(sched);
+}
+
 void kin__monitor_look(struct kin__sched *sched, int64_t now)
 {
     for (unsigned i = 0; i < sched->workers_max; i++) {
         struct kin__worker *worker = &sched->workers[i];
         struct kin__scale_event event = {.when = now, .worker = worker->index};
-        if (kin__load_relaxed(&worker->state) == KIN__WORKER_DRAINING) /* relaxed: a moment late */
+        if (kin__load_relaxed(&worker->state) == KIN__WORKER_DRAINING) { /* relaxed: again soon */
             fire_for(sched, worker, now);
+            empty(sched, worker);
+        }
         if (!is_stuck(sched, worker, now, &event))
             continue;
         fire_for(sched, worker, now);
         help(sched, worker, &event);
     }
+}
+
+/* What all workers have done so far, as one number that changes with it. */
+static uint64_t progress_of_all(struct kin__sched *sched)
+{
+    uint64_t progress = 0;
+    for (unsigned i = 0; i < sched->workers_max; i++)
+        progress += kin__worker_progress(&sched->workers[i]);
+    return progress;
 }
 
 /* Whether any worker is at work. */
@@ -176,12 +199,16 @@ void kin__monitor_main(void *arg)
         step = 100000000;
     unsigned quiet = 0;
     /* pairs with the release in kin__sched_stop */
+    uint64_t seen = 0;
     while (!kin__load_acquire(&sched->is_stopping)) {
         monitor_pause(sched, quiet >= DEEP_AFTER, step);
-        if (is_busy(sched)) {
-            quiet = 0;
+        uint64_t progress = progress_of_all(sched);
+        if (is_busy(sched))
             kin__monitor_look(sched, kin__clock_now());
-        } else if (++quiet >= TRIM_AFTER) {
+        if (is_busy(sched) || progress != seen) {
+            seen = progress;
+            quiet = 0;
+        } else if (++quiet >= TRIM_AFTER) { /* idle stacks may soon be wanted again: not at once */
             if (kin__stack_trim(&sched->stacks, TRIM_STEP) && quiet >= DEEP_AFTER)
                 quiet = DEEP_AFTER - 1; /* more to trim: not yet deep */
         }

@@ -40,8 +40,13 @@ int kin__pool_start_locked(struct kin__sched *sched, struct kin__worker *worker)
     worker->seen_progress = UINT64_MAX;
     (void)kin__add_acq_rel(&sched->alive, 1u); /* pairs with retire; a bound for thieves */
     int rc = 0;
-    if (!worker->is_caller)
+    if (worker->is_caller) {
+        kin__fence_seq(); /* fence: the state before the wake; its mirror is in kin__sched_run */
+        kin__store_release(&worker->wake, 1u); /* pairs with the wait in kin__sched_run */
+        kin__futex_wake(&worker->wake, 1);
+    } else {
         rc = kin__thread_start(&worker->thread, thread_main, worker, THREAD_STACK_BYTES, name);
+    }
     if (rc < 0) {
         (void)kin__sub_acq_rel(&sched->alive, 1u);            /* pairs with the addition above */
         kin__store_relaxed(&worker->state, KIN__WORKER_DEAD); /* alone: as above */
@@ -57,20 +62,20 @@ void kin__pool_retire(struct kin__worker *worker)
     kin__frame_flush(&worker->frames);
     kin__frame_flush(&worker->scopes);
     kin__stack_flush(&worker->stacks, &sched->stacks);
+    /* Whoever wakes looks after the timers it leaves behind. Before the slot is free: from then on
+     * the monitor may join this thread, under the lock that a wake needs. relaxed: a hint */
+    if (kin__load_relaxed(&worker->next_deadline) != KIN_NEVER)
+        kin__idle_wake_one(sched);
     kin__lock_take(&sched->pool_lock, KIN__RANK_POOL);
-    if (kin__load_relaxed(&worker->is_replaced)) { /* relaxed: under the lock */
+    /* relaxed: under the lock. It stays set until the slot is used again: its timers are there */
+    if (kin__load_relaxed(&worker->is_replaced))
         kin__pool_note_locked(sched, &(struct kin__scale_event){.when = kin__clock_now(),
                                                                 .reason = KIN__SCALE_RETIRE,
                                                                 .worker = worker->index});
-        kin__store_relaxed(&worker->is_replaced, 0u); /* relaxed: a hint for sleepers */
-    }
     (void)kin__sub_acq_rel(&sched->alive, 1u); /* pairs with the addition in start */
     /* pairs with the acquire in the monitor's search for a dead slot: its memory is flushed */
     kin__store_release(&worker->state, KIN__WORKER_DEAD);
     kin__lock_give(&sched->pool_lock, KIN__RANK_POOL);
-    /* relaxed: the timers it leaves behind are looked after by whoever wakes */
-    if (kin__load_relaxed(&worker->next_deadline) != KIN_NEVER)
-        kin__idle_wake_one(sched);
 }
 
 int64_t kin__sched_pressure(struct kin__sched *sched)

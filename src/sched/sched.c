@@ -14,6 +14,17 @@
 
 /* ---- the way in ---- */
 
+/* From a thread that is none of its workers. As soon as the task is in the queue it may run, and be
+ * the last one: the runtime ends, but is not destroyed before its visitors have left. */
+static void push_outside(struct kin__sched *sched, struct kin__task *task)
+{
+    (void)kin__add_relaxed(&sched->visitors, 1u);       /* relaxed: released by the queue's lock */
+    (void)kin__add_relaxed(&sched->pushed_outside, 1u); /* alone: a counter */
+    kin__inject_push(&sched->inject, task, task, 1);
+    kin__idle_wake_one(sched);
+    (void)kin__sub_acq_rel(&sched->visitors, 1u); /* pairs with the load in wait_for_visitors */
+}
+
 void kin__schedule(struct kin__task *task)
 {
     struct kin__worker *worker = kin__worker_self();
@@ -22,18 +33,14 @@ void kin__schedule(struct kin__task *task)
         kin__worker_push_ready(worker, task);
         return;
     }
-    (void)kin__add_relaxed(&sched->pushed_outside, 1u); /* alone: a counter */
-    kin__inject_push(&sched->inject, task, task, 1);
-    kin__idle_wake_one(sched);
+    push_outside(sched, task);
 }
 
 void kin__schedule_new_slow(struct kin__task *task)
 {
     struct kin__sched *sched = task->sched;
     (void)kin__add_relaxed(&sched->spawned_outside, 1u); /* alone: a counter */
-    (void)kin__add_relaxed(&sched->pushed_outside, 1u);  /* alone: a counter */
-    kin__inject_push(&sched->inject, task, task, 1);
-    kin__idle_wake_one(sched);
+    push_outside(sched, task);
 }
 
 /* ---- hard modes ---- */
@@ -108,6 +115,7 @@ static int init_worker(struct kin__sched *sched, unsigned index)
     worker->index = (uint16_t)index;
     worker->is_caller = index == 0;
     worker->victim_next = index;
+    worker->spin_ns = KIN__SPIN_LAST_NS;
     worker->scopes.kind = KIN__FRAME_SCOPE;
     kin__rng_init(&worker->rng, sched->config.seed, index);
     kin__bias_init(&worker->bias, sched->is_strong);
@@ -178,9 +186,11 @@ static void join_threads(struct kin__sched *sched)
 static int start_threads(struct kin__sched *sched)
 {
     int rc = 0;
-    kin__lock_take(&sched->pool_lock, KIN__RANK_POOL);
+    /* Without the lock, which those that run already want in order to sleep: nobody else starts or
+     * counts workers before the monitor and the first task do. */
     for (unsigned i = 0; rc == 0 && i < sched->workers_base; i++)
         rc = kin__pool_start_locked(sched, &sched->workers[i]);
+    kin__lock_take(&sched->pool_lock, KIN__RANK_POOL);
     kin__pool_note_locked(sched, &(struct kin__scale_event){.when = kin__clock_now(),
                                                             .reason = KIN__SCALE_START});
     kin__lock_give(&sched->pool_lock, KIN__RANK_POOL);
@@ -188,6 +198,31 @@ static int start_threads(struct kin__sched *sched)
         rc = kin__thread_start(&sched->monitor, kin__monitor_main, sched, (size_t)128 * 1024,
                                "kin-monitor");
     return rc;
+}
+
+/* Worker 0 was replaced and has retired: the calling thread waits until it is wanted again as a
+ * worker (true) or the runtime stops (false). */
+static bool wait_as_caller(struct kin__sched *sched)
+{
+    struct kin__worker *worker = &sched->workers[0];
+    for (;;) { /* ends: every runtime stops */
+        kin__store_relaxed(&worker->wake, 0u); /* pairs with the stores of stop and start */
+        kin__fence_seq(); /* fence: wake before the rest; mirrors: stop and start have one */
+        if (kin__load_acquire(&sched->is_stopping)) /* pairs with the release in kin__sched_stop */
+            return false;
+        /* pairs with the store in kin__pool_start_locked, by the fences */
+        if (kin__load_acquire(&worker->state) != KIN__WORKER_DEAD)
+            return true;
+        (void)kin__futex_wait(&worker->wake, 0, -1);
+    }
+}
+
+/* Threads of others may still be on their way out of push_outside. */
+static void wait_for_visitors(struct kin__sched *sched)
+{
+    /* pairs with the subtraction in push_outside; ends: nothing is left to be pushed */
+    while (kin__load_acquire(&sched->visitors))
+        kin__thread_yield();
 }
 
 int kin__sched_run(struct kin__sched *sched, struct kin__task *first)
@@ -200,15 +235,12 @@ int kin__sched_run(struct kin__sched *sched, struct kin__task *first)
         return rc;
     }
     kin__schedule_new(NULL, first);
-    kin__worker_main(&sched->workers[0]);
-    kin__pool_retire(&sched->workers[0]);
-    /* Worker 0 may have been replaced and be here before the end: the caller waits for it. */
-    /* pairs with the release in kin__sched_stop */
-    while (!kin__load_acquire(&sched->is_stopping)) {
-        kin__store_relaxed(&sched->workers[0].wake, 0u); /* alone: a hint for the wait below */
-        (void)kin__futex_wait(&sched->workers[0].wake, 0, 1000000);
-    }
+    do {
+        kin__worker_main(&sched->workers[0]);
+        kin__pool_retire(&sched->workers[0]);
+    } while (wait_as_caller(sched));
     join_threads(sched);
+    wait_for_visitors(sched);
     return 0;
 }
 

@@ -58,6 +58,7 @@ struct kin__sched {
     _Alignas(KIN__LINE) kin__a32 idle;
     kin__a32 is_stopping;
     kin__a32 alive;          /* workers with a thread */
+    kin__a32 visitors;       /* threads of others that are in push_outside: it must stay */
     kin__a64 pushed_outside; /* tasks made runnable by others than its workers */
     kin__a64 spawned_outside;
 
@@ -109,6 +110,8 @@ static inline void kin__schedule_new(struct kin__worker *worker, struct kin__tas
 
 /* ---- idle workers (idle.c) ---- */
 
+#define KIN__SPIN_LAST_NS 32000 /* the longest moment that is spun */
+
 /* Wakes one sleeper if nobody searches. The caller has published work before. */
 void kin__idle_wake_one(struct kin__sched *sched);
 void kin__idle_wake_all(struct kin__sched *sched);
@@ -133,7 +136,7 @@ bool kin__steal_is_worth(struct kin__worker *thief);
 
 /* ---- the pool (pool.c) ---- */
 
-/* Starts the thread of a dead worker. Under the pool's lock. */
+/* Starts the thread of a dead worker. Under the pool's lock once the monitor runs. */
 int kin__pool_start_locked(struct kin__sched *sched, struct kin__worker *worker);
 /* Notes a scale decision. Under the pool's lock. */
 void kin__pool_note_locked(struct kin__sched *sched, const struct kin__scale_event *event);

@@ -10,6 +10,7 @@
  */
 #include "sched/worker.h"
 
+#include "sched/entry.h"
 #include "sched/sched.h"
 
 #include <errno.h>
@@ -580,6 +581,15 @@ void kin__worker_run_here(struct kin__task *host, struct kin__task *child)
     child->flags |= KIN__TASK_BORROWS;
     run_borrowing(worker, child, &host->ctx);
     kin__worker_set_current(kin__worker_self(), host);
+}
+
+/* Near the end of the stack there may be too little room to be sure of touching the guard: the
+ * address is made up. On a stack without a guard the process ends. */
+void kin__entry_overflow(struct kin__task *task)
+{
+    const volatile char *guard = task->low - 1;
+    KIN__CHECK(task->stack->is_guarded, "SCHED:5.3.3: the task's stack is full");
+    (void)*guard;
 }
 
 #if KIN__ASAN

@@ -86,6 +86,7 @@ struct kin__worker {
     struct kin__context native;     /* the thread's own flow */
     uint32_t interval;              /* what countdown was set to last */
     uint32_t victim_next;           /* for round-robin */
+    uint32_t spin_ns;               /* the longest moment a search of its own spins; see idle.c */
     int64_t now;                    /* the clock as last read */
     struct kin__rng rng;
     struct kin__stack_cache stacks;

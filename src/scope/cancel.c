@@ -17,7 +17,7 @@
 #include "scope/scope.h"
 
 #include "park/park.h"
-#include "scope/entry.h"
+#include "sched/entry.h"
 #include "task/word.h"
 
 #define STEP 256u /* children asked per lock */

@@ -14,7 +14,7 @@
 #include "scope/scope.h"
 
 #include "park/park.h"
-#include "scope/entry.h"
+#include "sched/entry.h"
 #include "task/word.h"
 
 #include <errno.h>
@@ -415,9 +415,6 @@ static void child_done(struct kin__task *task)
 {
     struct kin__scope *scope = kin__load_relaxed(&task->scope); /* relaxed: constant */
     struct kin__scope *list = NULL;
-    if (KIN__UNLIKELY(kin__load_relaxed(&task->inner) != NULL)) /* relaxed: the task's own field */
-        kin__misuse(task, "kin_nursery_open", "a nursery is joined before the task that opened it ends",
-                    "NSM-1");
     kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
     struct kin__list *next = task->sibling.next, *prev = task->sibling.prev;
     next->prev = prev;

@@ -15,7 +15,6 @@
 
 #include "base/text.h"
 #include "plat/plat.h"
-#include "scope/entry.h"
 #include "scope/scope.h"
 #include "task/word.h"
 
@@ -48,16 +47,6 @@ static void on_spare(void *arg)
     kin__worker_self()->stack = dead;
     task->stack = dead;
     kin__worker_escape(task);
-}
-
-/* Near the end of the stack there may be no guard to touch, or too little room to be sure of
- * touching it: the address is made up. On a stack without a guard the process ends. */
-void kin__entry_overflow(struct kin__task *task)
-{
-    const volatile char *guard = task->low - 1;
-    if (!task->stack->is_guarded)
-        kin__misuse(task, "a call into the runtime", "the task's stack is full", "SCHED:5.3.3");
-    (void)*guard;
 }
 
 static enum kin__fault_action resolve(struct kin__fault *fault)

@@ -2,7 +2,7 @@
 /*
  * What a running task asks and offers: who am I, let others run; and where frames come from.
  */
-#include "scope/entry.h"
+#include "sched/entry.h"
 #include "scope/scope.h"
 #include "park/park.h"
 #include "task/word.h"

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "park/park.h"
 #include "plat/plat.h"
+#include "sched/entry.h"
 #include "scope/scope.h"
 #include "task/word.h"
 #include "wait/timer.h"
@@ -20,6 +21,7 @@ int kin_stats_get(struct kin_stats *out)
         return -EINVAL;
     if (!self)
         return KIN_NOTASK;
+    kin__entry_check_self();
     struct kin__sched *sched = self->sched;
     struct kin_stats stats = {0};
     int64_t live = 0;
@@ -79,22 +81,19 @@ static const char *doing(uint64_t word, bool is_begun, bool is_self)
 }
 
 /* One line about a task that cannot end meanwhile. */
-static void put_task_locked(const struct dump *dump, const struct kin__task *task)
+static void describe_locked(const struct dump *dump, const struct kin__task *task,
+                            struct kin__text *line)
 {
-    char memory[256];
-    struct kin__text line;
     uint64_t word = kin__load_relaxed(&task->ctl);             /* relaxed: a snapshot */
     const char *waiting = kin__load_relaxed(&task->waiting);   /* relaxed: a snapshot */
-    kin__text_init(&line, memory, sizeof(memory));
-    kin__text_printf(&line, "task %llu (%s): %s", (unsigned long long)kin__task_id(task),
+    kin__text_printf(line, "task %llu (%s): %s", (unsigned long long)kin__task_id(task),
                      kin__task_name(task), doing(word, has_begun(task), task == dump->self));
     if (waiting && !(word & KIN__CLAIMED))
-        kin__text_printf(&line, " on %s", waiting);
+        kin__text_printf(line, " on %s", waiting);
     if (word & KIN__REQUESTS)
-        kin__text_str(&line, ", cancelled");
-    kin__text_printf(&line, ", entry %p, spawned at %p", (void *)(uintptr_t)task->fn,
+        kin__text_str(line, ", cancelled");
+    kin__text_printf(line, ", entry %p, spawned at %p", (void *)(uintptr_t)task->fn,
                      (void *)(uintptr_t)task->site);
-    put(dump, &line);
 }
 
 /* Looks at any frame: a live task is held by the lock of its nursery, the rest is passed over. */
@@ -106,13 +105,18 @@ static void put_task(struct kin__frame *frame, void *arg)
     struct kin__scope *scope = kin__load_acquire(&task->scope);
     if (!scope)
         return;
+    char memory[256];
+    struct kin__text line;
+    kin__text_init(&line, memory, sizeof(memory));
     kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
     /* relaxed: a task that is still among the children cannot leave while the lock is held; one
      * that has left is no longer what its neighbour points at */
     if (kin__load_relaxed(&task->scope) == scope && scope->sched == dump->sched &&
         task->sibling.prev->next == &task->sibling)
-        put_task_locked(dump, task);
+        describe_locked(dump, task, &line);
     kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
+    if (line.len) /* written outside of the lock: whoever reads it may be slow */
+        put(dump, &line);
 }
 
 static const char *const worker_states[] = {"dead", "active", "searching", "asleep", "draining"};
@@ -171,6 +175,7 @@ int kin_dump(int fd)
     struct kin__worker *self = kin__worker_self();
     if (!self)
         return KIN_NOTASK;
+    kin__entry_check_self();
     struct dump dump = {fd, self->sched, kin__worker_current(self)};
     kin__frame_each(put_task, &dump);
     put_workers(&dump);

@@ -14,6 +14,7 @@
 #include "base/bits.h"
 #include "base/lock.h"
 #include "plat/plat.h"
+#include "sched/entry.h"
 #include "sched/sched.h"
 
 #include <errno.h>
@@ -151,8 +152,10 @@ int kin__wait_until(const struct kin__waitable *ops, void *object, void *io, kin
     int status = 0;
     if (deadline == KIN_NEVER)
         return kin__wait(ops, object, io, flags);
-    if (!kin__task_self())
+    struct kin__task *task = kin__task_self();
+    if (!task)
         return KIN_NOTASK;
+    kin__entry_check(task);
     if (ops->try_complete(object, io, &status))
         return status;
     if (deadline <= 0)

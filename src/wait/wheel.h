@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The wheel: deadlines in nine levels of 64 slots, each level 64 times coarser than the one below.
+ * The wheel: deadlines in eight levels of 64 slots, each level 64 times coarser than the one below.
  *
- *     level 0   |64 slots of 16.4 us|            one lap: 1.05 ms
- *     level 1   |64 slots of 1.05 ms|                     67 ms
- *     level 2   ...                                       4.3 s, 4.6 min, 4.9 h, 13 days, ...
+ *     level 0   |64 slots of 65.5 us|            one lap: 4.2 ms
+ *     level 1   |64 slots of 4.2 ms|                      268 ms
+ *     level 2   ...                                       17 s, 18 min, 20 h, 52 days, ...
  *
  * A deadline stands in the level of the highest bit in which its tick differs from the wheel's, so
  * it moves down at most once per level and insertion, removal and a step cost the same however many
@@ -22,8 +22,10 @@
 
 #include <stdint.h>
 
-#define KIN__WHEEL_SHIFT 14u /* a tick is 2^14 ns */
-#define KIN__WHEEL_LEVELS 9u
+/* A tick is 2^16 ns: fine enough for a sleep, coarse enough for one wake-up to serve several when very
+ * many sleep. */
+#define KIN__WHEEL_SHIFT 16u
+#define KIN__WHEEL_LEVELS 8u
 #define KIN__WHEEL_SLOTS 64u
 
 struct kin__wheel_node {

@@ -636,48 +636,58 @@ static int act(void *arg)
     }
 }
 
-/* Plays a script: letters are children in order of their end, '!' is a cancel. Every end is over
- * before the next step, because it is waited for through the task's ref going stale. */
+/* Waits until no more than this many tasks live. */
+static void await_live(uint64_t live)
+{
+    struct kin_stats stats;
+
+    do {
+        kin_ignore(kin_yield());
+        EXPECT_EQ(kin_stats_get(&stats), 0);
+    } while (stats.tasks_live > live);
+}
+
+/* Plays a script: letters are children in order of their end, '!' is a cancel. Each step is over
+ * before the next one begins; a child that sleeps ends with the first cancel, whoever caused it. */
 static int play(const char *script, enum kin_on_error on_error, struct kin_outcome *out,
                 size_t *errors)
 {
     struct kin_nursery_options options = KIN_NURSERY_OPTIONS_INIT;
     struct kin_nursery n;
+    struct kin_stats stats;
     struct actor actors[8];
-    struct kin_task_ref refs[8];
-    _Atomic int turn = 0;
-    _Atomic int idle = 0;
+    _Atomic int turn = 0, idle = 0;
+    bool is_cancelled = false;
     int count = 0;
 
     options.on_error = on_error;
+    EXPECT_EQ(kin_stats_get(&stats), 0);
     EXPECT_EQ(kin_nursery_open(&n, &options), 0);
     for (const char *c = script; *c; c++) {
         if (*c == '!')
             continue;
         actors[count] = (struct actor){&turn, count + 1, *c};
-        EXPECT_EQ(kin_spawn_with(&n, NULL, act, &actors[count], 0, &refs[count]), 0);
+        EXPECT_EQ(kin_spawn(&n, act, &actors[count]), 0);
         count++;
     }
-    EXPECT_EQ(kin_spawn(&n, sleep_for_ever, &idle), 0); /* somebody is always left to cancel */
+    EXPECT_EQ(kin_spawn(&n, sleep_for_ever, &idle), 0);
     await(&idle, 1);
-    (void)refs;
+    uint64_t live = stats.tasks_live + (uint64_t)count + 1;
     for (const char *c = script; *c; c++) {
-        if (*c == '!') {
+        bool cancels = *c == '!' || (on_error == KIN_FAIL_FAST && *c != 's');
+        if (*c == '!')
             kin_nursery_cancel(&n, KIN_TIMEOUT);
-            continue;
-        }
-        struct kin_stats before, after;
-        EXPECT_EQ(kin_stats_get(&before), 0);
-        atomic_fetch_add(&turn, 1);
-        do {
-            kin_ignore(kin_yield());
-            EXPECT_EQ(kin_stats_get(&after), 0);
-        } while (after.tasks_live >= before.tasks_live);
+        else
+            atomic_fetch_add(&turn, 1);
+        live -= *c != '!';
+        live -= cancels && !is_cancelled;
+        is_cancelled |= cancels;
+        await_live(live);
     }
-    if (!strchr(script, '!'))
-        kin_nursery_cancel(&n, 0); /* lets the idle one go */
+    kin_nursery_cancel(&n, 0); /* lets the idle one go */
     int rc = kin_nursery_join(&n, out);
     *errors = kin_nursery_errors(&n, NULL, 0);
+    await_live(stats.tasks_live);
     return rc;
 }
 

@@ -7,8 +7,8 @@
  * stack has room for the deepest path of the runtime itself; if not, the task overflows with
  * nothing held. (Touching the stack that deep instead would cost every new stack a second page.)
  */
-#ifndef KIN_SCOPE_ENTRY_H
-#define KIN_SCOPE_ENTRY_H
+#ifndef KIN_SCHED_ENTRY_H
+#define KIN_SCHED_ENTRY_H
 
 #include "base/assert.h"
 #include "plat/context.h"

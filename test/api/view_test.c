@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Goal: an operator sees every live task once and nothing that is over, and counters that are right.
+ * Method: programs that stand still while they are looked at; the dump is read back and compared.
+ */
+#include "api/in_runtime.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+/* What kin_dump prints, as one string to be freed. */
+static char *dump(void)
+{
+    FILE *file = tmpfile();
+
+    EXPECT(file);
+    EXPECT_EQ(kin_dump(fileno(file)), 0);
+    long size = lseek(fileno(file), 0, SEEK_END);
+    EXPECT_GE(size, 0);
+    char *text = malloc((size_t)size + 1);
+    EXPECT(text);
+    EXPECT_EQ(pread(fileno(file), text, (size_t)size, 0), size);
+    text[size] = '\0';
+    fclose(file);
+    return text;
+}
+
+static int occurrences(const char *text, const char *what)
+{
+    int count = 0;
+
+    for (const char *at = strstr(text, what); at; at = strstr(at + 1, what))
+        count++;
+    return count;
+}
+
+/* The line about a task; fails unless there is exactly one. */
+static const char *line_of(const char *text, struct kin_task_ref task, char *line, size_t size)
+{
+    char key[40];
+
+    snprintf(key, sizeof key, "task %llu ", (unsigned long long)task.id);
+    if (occurrences(text, key) != 1)
+        printf("%s\nlooked for %s\n", text, key);
+    EXPECT_EQ(occurrences(text, key), 1);
+    const char *at = strstr(text, key);
+    snprintf(line, size, "%.*s", (int)strcspn(at, "\n"), at);
+    return line;
+}
+
+struct cast {
+    _Atomic int started, go;
+};
+
+static int sleep_till_cancelled(void *arg)
+{
+    struct cast *cast = arg;
+
+    atomic_fetch_add(&cast->started, 1);
+    return kin_sleep(KIN_NEVER);
+}
+
+static int wait_for_go(void *arg)
+{
+    struct cast *cast = arg;
+
+    atomic_fetch_add(&cast->started, 1);
+    await(&cast->go, 1);
+    return 0;
+}
+
+static int join_a_sleeper(void *arg)
+{
+    struct cast *cast = arg;
+    KIN_NURSERY(n);
+
+    EXPECT_EQ(kin_spawn(&n, sleep_till_cancelled, cast), 0);
+    return kin_nursery_join(&n, NULL);
+}
+
+static int look_at_all(void *arg)
+{
+    struct kin_spawn_options options = KIN_SPAWN_OPTIONS_INIT;
+    struct kin_task_ref sleeper, yielder, joiner, over;
+    struct cast cast = {0};
+    struct kin_stats stats;
+    char line[512], entry[64];
+    int zero = 0;
+    KIN_NURSERY(n);
+
+    (void)arg;
+    options.name = "the sleeper";
+    EXPECT_EQ(kin_spawn_with(&n, &options, sleep_till_cancelled, &cast, 0, &sleeper), 0);
+    options.name = "the yielder";
+    EXPECT_EQ(kin_spawn_with(&n, &options, wait_for_go, &cast, 0, &yielder), 0);
+    options.name = "the joiner";
+    EXPECT_EQ(kin_spawn_with(&n, &options, join_a_sleeper, &cast, 0, &joiner), 0);
+    await(&cast.started, 3);
+    {
+        KIN_NURSERY(gone);
+        options.name = "the gone";
+        EXPECT_EQ(kin_spawn_with(&gone, &options, return_it, &zero, 0, &over), 0);
+        EXPECT_EQ(kin_nursery_join(&gone, NULL), 0);
+    }
+    do { /* until the two have left their stacks */
+        kin_ignore(kin_yield());
+        EXPECT_EQ(kin_stats_get(&stats), 0);
+    } while (stats.timers < 2);
+    for (int i = 0; i < 100; i++)
+        kin_ignore(kin_yield());
+    char *text = dump();
+    printf("%s\n", text);
+    EXPECT(strstr(line_of(text, sleeper, line, sizeof line), "the sleeper"));
+    EXPECT(strstr(line, "sleep"));
+    snprintf(entry, sizeof entry, "entry %p", (void *)(uintptr_t)sleep_till_cancelled);
+    EXPECT(strstr(line, entry));
+    EXPECT(strstr(line, "spawned at 0x"));
+    EXPECT(strstr(line_of(text, yielder, line, sizeof line), "the yielder"));
+    EXPECT(strstr(line_of(text, joiner, line, sizeof line), "the joiner"));
+    EXPECT(strstr(line_of(text, kin_self(), line, sizeof line), "main"));
+    EXPECT(strstr(line, "running"));
+    EXPECT_EQ(occurrences(text, "the gone"), 0);
+    EXPECT_EQ(occurrences(text, "\ntask ") + (strncmp(text, "task ", 5) == 0), 5);
+    EXPECT_GE(occurrences(text, "worker "), 1);
+    EXPECT_GE(occurrences(text, "scale 0: start"), 1);
+    free(text);
+    atomic_store(&cast.go, 1);
+    kin_nursery_cancel(&n, 0);
+    text = dump();
+    EXPECT_LE(occurrences(text, "task "), 6);
+    free(text);
+    EXPECT_EQ(kin_nursery_join(&n, NULL), KIN_CANCELLED);
+    text = dump();
+    printf("%s\n", text);
+    EXPECT_EQ(occurrences(text, "\ntask ") + (strncmp(text, "task ", 5) == 0), 1);
+    free(text);
+    return 0;
+}
+
+KIN_TEST(a_dump_shows_every_live_task_once_and_nothing_that_is_over, "")
+{
+    run_on_few(look_at_all, NULL);
+}
+
+static int cancel_and_look(void *arg)
+{
+    struct kin_task_ref ref;
+    struct cast cast = {0};
+    char line[512];
+    KIN_NURSERY(n);
+
+    (void)arg;
+    EXPECT_EQ(kin_spawn_with(&n, NULL, wait_for_go, &cast, 0, &ref), 0);
+    await(&cast.started, 1);
+    char *text = dump();
+    EXPECT(!strstr(line_of(text, ref, line, sizeof line), "cancelled"));
+    free(text);
+    EXPECT_EQ(kin_task_cancel(ref), 0);
+    text = dump();
+    EXPECT(strstr(line_of(text, ref, line, sizeof line), "cancelled"));
+    free(text);
+    atomic_store(&cast.go, 1);
+    EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
+    return 0;
+}
+
+KIN_TEST(a_dump_tells_who_was_asked_to_stop, "")
+{
+    run_on_few(cancel_and_look, NULL);
+}
+
+static int look_before_it_runs(void *arg)
+{
+    struct kin_task_ref ref;
+    char line[512];
+    int zero = 0;
+    KIN_NURSERY(n);
+
+    (void)arg;
+    EXPECT_EQ(kin_spawn_with(&n, NULL, return_it, &zero, 0, &ref), 0);
+    char *text = dump();
+    EXPECT(strstr(line_of(text, ref, line, sizeof line), "new"));
+    free(text);
+    EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
+    return 0;
+}
+
+KIN_TEST(a_dump_tells_who_has_not_begun, "")
+{
+    EXPECT_EQ(run_reporting(1, look_before_it_runs, NULL, NULL), 0);
+}
+
+static int look_while_all_move(void *arg)
+{
+    struct cast cast = {0};
+    (void)arg;
+    for (int i = 0; i < 20; i++) {
+        KIN_NURSERY(n);
+        struct kin_spawn_options options = KIN_SPAWN_OPTIONS_INIT;
+        for (int k = 0; k < 20; k++) {
+            char *name = kin_nursery_alloc(&n, 20);
+            EXPECT(name);
+            snprintf(name, 20, "mover %d", k);
+            options.name = name; /* gone with the nursery: a dump must not keep it */
+            EXPECT_EQ(kin_spawn_with(&n, &options, k % 2 ? count_it : sleep_till_cancelled,
+                                     &cast.started, 0, NULL),
+                      0);
+        }
+        free(dump());
+        kin_nursery_cancel(&n, 0);
+        free(dump());
+        EXPECT_EQ(kin_nursery_join(&n, NULL), KIN_CANCELLED);
+        char *text = dump();
+        EXPECT_EQ(occurrences(text, "mover"), 0);
+        free(text);
+    }
+    return 0;
+}
+
+KIN_TEST(a_dump_is_safe_while_tasks_come_and_go, "")
+{
+    run_on_few(look_while_all_move, NULL);
+}
+
+static int count_tasks(void *arg)
+{
+    struct kin_stats start, full, end;
+    struct cast cast = {0};
+    KIN_NURSERY(n);
+
+    (void)arg;
+    EXPECT_EQ(kin_stats_get(NULL), -EINVAL);
+    EXPECT_EQ(kin_stats_get(&start), 0);
+    EXPECT_EQ(start.tasks_live, 1);
+    EXPECT_GE(start.workers, 1);
+    EXPECT_GE(start.workers_started, start.workers);
+    EXPECT_EQ(start.timers, 0);
+    for (int i = 0; i < 50; i++)
+        EXPECT_EQ(kin_spawn(&n, sleep_till_cancelled, &cast), 0);
+    EXPECT_EQ(kin_stats_get(&full), 0);
+    EXPECT_EQ(full.tasks_live, 51);
+    await(&cast.started, 50);
+    do {
+        kin_ignore(kin_yield());
+        EXPECT_EQ(kin_stats_get(&full), 0);
+    } while (full.timers < 50);
+    EXPECT_EQ(full.timers, 50);
+    EXPECT_EQ(full.tasks_live, 51);
+    EXPECT_GE(full.stacks, 50);
+    kin_nursery_cancel(&n, 0);
+    EXPECT_EQ(kin_nursery_join(&n, NULL), KIN_CANCELLED);
+    do { /* a worker counts its last task after it has told the nursery */
+        EXPECT_EQ(kin_stats_get(&end), 0);
+    } while (end.tasks_live != 1);
+    EXPECT_EQ(end.timers, 0);
+    EXPECT_GE(end.slices, start.slices);
+    return 0;
+}
+
+KIN_TEST(counters_follow_the_tasks, "EP:7.1")
+{
+    run_on_few(count_tasks, NULL);
+}
