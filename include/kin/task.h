@@ -105,7 +105,8 @@ KIN_API int kin_task_cancel(struct kin_task_ref task);
 /**
  * kin_fail - end the running task with an error, from any depth.
  * @status: why; a status >= 0 counts as -EINVAL.
- * @fmt:    like printf: %s %d %u %x %c %p %ld %lu %lld %llu %zu and widths.
+ * @fmt:    like printf; says why to whoever reads the code or stops there in a debugger. An error is
+ *          not news, so nothing is printed; the status is what the nursery gets.
  *
  * Nurseries that the task has open are cancelled and joined, innermost first. C frames in between
  * are left without running, so what they hold must be known to a nursery or a cleanup.
@@ -117,7 +118,7 @@ KIN_API KIN_NORETURN void kin_fail(int status, const char *fmt, ...) KIN_PRINTF(
 
 /**
  * kin_panic - end the running task because a rule of its own was broken.
- * @fmt: like printf, as in kin_fail.
+ * @fmt: like printf: %s %d %u %x %c %p %ld %lu %lld %llu %zu and widths.
  *
  * As kin_fail, but the outcome is KIN_SEV_PANIC with KIN_PANICKED and the text is reported. The
  * process goes on. Outside a task it aborts.

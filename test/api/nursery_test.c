@@ -609,7 +609,7 @@ enum { OK = 7, ERROR = -EIO, OTHER = -EPIPE };
 
 /* One child of a script: waits for its turn, then ends in its way. */
 struct actor {
-    _Atomic int *turn;
+    _Atomic int *turn, *started;
     int when;
     char how; /* s success, e error, o another error, c KIN_CANCELLED, f kin_fail, p panic */
 };
@@ -618,6 +618,7 @@ static int act(void *arg)
 {
     struct actor *actor = arg;
 
+    atomic_fetch_add(actor->started, 1);
     while (atomic_load(actor->turn) < actor->when)
         kin_ignore(kin_yield());
     switch (actor->how) {
@@ -656,7 +657,7 @@ static int play(const char *script, enum kin_on_error on_error, struct kin_outco
     struct kin_nursery n;
     struct kin_stats stats;
     struct actor actors[8];
-    _Atomic int turn = 0, idle = 0;
+    _Atomic int turn = 0, started = 0;
     bool is_cancelled = false;
     int count = 0;
 
@@ -666,12 +667,12 @@ static int play(const char *script, enum kin_on_error on_error, struct kin_outco
     for (const char *c = script; *c; c++) {
         if (*c == '!')
             continue;
-        actors[count] = (struct actor){&turn, count + 1, *c};
+        actors[count] = (struct actor){&turn, &started, count + 1, *c};
         EXPECT_EQ(kin_spawn(&n, act, &actors[count]), 0);
         count++;
     }
-    EXPECT_EQ(kin_spawn(&n, sleep_for_ever, &idle), 0);
-    await(&idle, 1);
+    EXPECT_EQ(kin_spawn(&n, sleep_for_ever, &started), 0);
+    await(&started, count + 1);
     uint64_t live = stats.tasks_live + (uint64_t)count + 1;
     for (const char *c = script; *c; c++) {
         bool cancels = *c == '!' || (on_error == KIN_FAIL_FAST && *c != 's');
