@@ -42,7 +42,7 @@ struct kin_config {
     unsigned workers;      /* threads that run tasks; 0: the CPUs this process may use */
     unsigned workers_max;  /* 0: twice that; the extras replace workers that are stuck */
     uint64_t seed;         /* victim choice and every random decision; 0 is a seed like any other */
-    size_t stack_bytes;    /* most a stack may start with; kin starts with the one page it touches */
+    size_t stack_bytes;    /* most a stack may start with; kin starts with one page */
     size_t stack_max_bytes;            /* 0: 256 KiB; what a stack may grow to, at most 128 MiB */
     enum kin_victim victim;            /* 0: random */
     enum kin_on_overflow on_overflow;  /* 0: panic of the task */
@@ -65,8 +65,8 @@ struct kin_config {
  * after the other or at once on different threads.
  *
  * From:    thread
- * Returns: what fn returned, -EINVAL for a wrong config, -EBUSY inside a task, -ENOMEM, -EAGAIN when
- *          no thread can be had, KIN_UNSUPPORTED under a user shadow stack
+ * Returns: what fn returned, -EINVAL for a wrong config, -EBUSY inside a task, -ENOMEM, -EAGAIN
+ *          when no thread can be had, KIN_UNSUPPORTED under a user shadow stack
  * Spec:    [SCHED:6.2.1] [SCHED:6.2.2] [SCHED:6.2.3] [SCHED:9.3.1] [SCHED:13.2.1]
  */
 KIN_API KIN_MUST_USE int kin_run(const struct kin_config *config, kin_task_fn *fn, void *arg);

@@ -105,8 +105,8 @@ KIN_API int kin_task_cancel(struct kin_task_ref task);
 /**
  * kin_fail - end the running task with an error, from any depth.
  * @status: why; a status >= 0 counts as -EINVAL.
- * @fmt:    like printf; says why to whoever reads the code or stops there in a debugger. An error is
- *          not news, so nothing is printed; the status is what the nursery gets.
+ * @fmt:    like printf; says why to whoever reads the code or stops there in a debugger. An error
+ *          is not news, so nothing is printed; the status is what the nursery gets.
  *
  * Nurseries that the task has open are cancelled and joined, innermost first. C frames in between
  * are left without running, so what they hold must be known to a nursery or a cleanup.

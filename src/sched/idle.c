@@ -201,7 +201,8 @@ static struct kin__task *search(struct kin__worker *worker)
                 worker->spin_ns = KIN__SPIN_LAST_NS;
             break;
         }
-        if (moment > worker->spin_ns || kin__load_relaxed(&sched->is_stopping)) { /* relaxed: hint */
+        /* relaxed: a hint */
+        if (moment > worker->spin_ns || kin__load_relaxed(&sched->is_stopping)) {
             if (worker->spin_ns > SPIN_FIRST_NS)
                 worker->spin_ns /= 2;
             break;

@@ -198,8 +198,8 @@ void kin__monitor_main(void *arg)
     if (step > 100000000)
         step = 100000000;
     unsigned quiet = 0;
-    /* pairs with the release in kin__sched_stop */
     uint64_t seen = 0;
+    /* pairs with the release in kin__sched_stop */
     while (!kin__load_acquire(&sched->is_stopping)) {
         monitor_pause(sched, quiet >= DEEP_AFTER, step);
         uint64_t progress = progress_of_all(sched);

@@ -22,8 +22,8 @@
 
 #include <stdint.h>
 
-/* A tick is 2^16 ns: fine enough for a sleep, coarse enough for one wake-up to serve several when very
- * many sleep. */
+/* A tick is 2^16 ns: fine enough for a sleep, coarse enough for one wake-up to serve several when
+ * very many sleep. */
 #define KIN__WHEEL_SHIFT 16u
 #define KIN__WHEEL_LEVELS 8u
 #define KIN__WHEEL_SLOTS 64u

@@ -281,11 +281,12 @@ KIN_TEST(a_stale_name_never_hits_whoever_has_the_frame_now, "ABA:8.3 002:1.1")
 KIN_TEST(names_of_nobody_are_stale, "ABA:8.3")
 {
     struct kin_task_ref nobody = {0}, nonsense = {UINT64_MAX}, early = {1};
+    _Atomic int ran = 0;
 
     EXPECT_EQ(kin_task_cancel(nobody), KIN_STALE);
     EXPECT_EQ(kin_task_cancel(nonsense), KIN_STALE);
     EXPECT_EQ(kin_task_cancel(early), KIN_STALE);
-    EXPECT_EQ(run_reporting(1, be_unharmed, &(_Atomic int){0}, NULL), 0);
+    EXPECT_EQ(run_reporting(1, be_unharmed, &ran, NULL), 0);
     EXPECT_EQ(kin_task_cancel(nobody), KIN_STALE);
     EXPECT_EQ(kin_task_cancel(nonsense), KIN_STALE);
     EXPECT_EQ(kin_task_cancel(early), KIN_STALE);

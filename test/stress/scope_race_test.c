@@ -165,7 +165,7 @@ static int be_round(void *arg)
     atomic_store(&round->joined, 1);
     EXPECT(rc == 0 || rc == -EIO || rc == -EPIPE || rc == KIN_CANCELLED);
     EXPECT(!kin_cancelled());
-    int state = kin_nursery_state(&n);
+    const enum kin_nursery_state state = kin_nursery_state(&n);
     EXPECT(state == KIN_NURSERY_CLOSED || state == KIN_NURSERY_CANCELLED);
     for (int i = 0; i < THREADS; i++) /* they may still call on the joined nursery */
         EXPECT_EQ(pthread_join(threads[i], NULL), 0);
