@@ -256,7 +256,7 @@ void kin__task_unmake(struct kin__task *task)
     kin__frame_give_task(&task->frame);
 }
 
-/* Links a task into the scope that the handle names, or refuses. */
+/* Links a task into the scope that the handle names, or refuses: no child without one [NCG-4]. */
 INLINE int link_child(struct kin__handle *handle, struct kin__task *task,
                       const struct kin__task *spawner, const void *arg, size_t arg_size,
                              bool has_class)

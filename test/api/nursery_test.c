@@ -28,7 +28,7 @@ static int walk_to_closed(void *arg)
     return 0;
 }
 
-KIN_TEST(open_to_closing_to_closed, "NSM:2.2 NSM:2.3 NSM:3.3 SCHED:8.1.3")
+KIN_TEST(open_to_closing_to_closed, "NSM:2.2 NSM:2.3 NSM:3.3 SCHED:8.1.3 SCHED:8.1.1")
 {
     run_on_few(walk_to_closed, NULL);
     EXPECT_EQ(KIN_NURSERY_OPEN, 0);
@@ -205,7 +205,7 @@ static int poll_a_failure(void *arg)
     return 0;
 }
 
-KIN_TEST(poll_tells_the_result_without_waiting, "NSM:5.2")
+KIN_TEST(poll_tells_the_result_without_waiting, "NSM:5.2 SCHED:15.2.2")
 {
     run_on_few(poll_a_failure, NULL);
 }

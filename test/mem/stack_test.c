@@ -215,7 +215,7 @@ static void guards_work(enum kin__vm_way way)
     kin__stack_pool_fini(&pool);
 }
 
-KIN_TEST(overflow_hits_a_guard, "")
+KIN_TEST(overflow_hits_a_guard, "SCHED:15.2.1")
 {
     guards_work(KIN__VM_PROBE);
 }

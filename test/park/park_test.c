@@ -161,7 +161,7 @@ static int find_it_complete(void *arg)
     return 0;
 }
 
-KIN_TEST(a_wake_before_the_publish_is_not_lost, "F4 W:4.2 LP A9")
+KIN_TEST(a_wake_before_the_publish_is_not_lost, "F4 W:4.2 A9")
 {
     EXPECT_EQ(unsetenv("KIN_HARD"), 0); /* the fast path is the point */
     EXPECT_EQ(run_with(1, find_it_complete, NULL), 0);
@@ -188,7 +188,7 @@ static int park_until_set(void *arg)
     return 0;
 }
 
-KIN_TEST(a_parked_task_gets_what_its_waker_brought, "W:4.2 W:4.3 F4")
+KIN_TEST(a_parked_task_gets_what_its_waker_brought, "W:4.2 W:4.3 F4 002:1.3 002:3 002:3.1")
 {
     for (unsigned workers = 1; workers <= 4; workers *= 2)
         EXPECT_EQ(run_with(workers, park_until_set, NULL), 0);

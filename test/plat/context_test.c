@@ -385,7 +385,7 @@ static void run_keeper(void *pass)
         keep_and_compare(&keeper.context, &home);
 }
 
-KIN_TEST(a_switch_keeps_the_callee_saved_registers, "")
+KIN_TEST(a_switch_keeps_the_callee_saved_registers, "SCHED:5.3.1")
 {
     kin__context_adopt(&home);
     kin__rng_init(&keeper_rng, kin_test_seed(), 0);

@@ -93,7 +93,7 @@ static int be_pushed_to(void *arg)
     return 0;
 }
 
-KIN_TEST(a_push_from_outside_wakes_a_sleeping_runtime, "F4 A11 C9 SCHED:7.4.2")
+KIN_TEST(a_push_from_outside_wakes_a_sleeping_runtime, "F4 A11 C9 SCHED:7.4.2 002:1.4")
 {
     for (unsigned workers = 1; workers <= WORKERS; workers++) {
         struct outside outside = {.rounds = PUSHES / kin_test_scale()};

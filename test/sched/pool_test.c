@@ -129,7 +129,7 @@ static int look_at_the_start(void *arg)
     return 0;
 }
 
-KIN_TEST(a_runtime_starts_its_base_workers_and_no_more, "SCHED:6.2.2 WK:6.1 C12")
+KIN_TEST(a_runtime_starts_its_base_workers_and_no_more, "SCHED:6.2.2 WK:6.1 C12 SCHED:6.1.1")
 {
     struct kin_config config = KIN_CONFIG_INIT;
     (void)unsetenv("KIN_HARD"); /* the number of workers is the point */

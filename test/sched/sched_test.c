@@ -96,7 +96,7 @@ KIN_TEST(every_task_runs_once_on_few_workers, "F4 SCHED:6.2.2 SCHED:6.2.3 G070 E
             expect_each_once(workers, (enum kin_victim)victim, TASKS);
 }
 
-KIN_TEST(every_task_runs_once_on_256_workers, "F4 SCHED:6.2.2 G070 G076")
+KIN_TEST(every_task_runs_once_on_256_workers, "F4 SCHED:6.2.2 G070 G076 SCHED:13.2.1")
 {
     expect_each_once(256, KIN_VICTIM_RANDOM, TASKS);
 }

@@ -88,7 +88,7 @@ static uint64_t hash_of(unsigned tasks, unsigned laps, uint64_t seed)
     return hash;
 }
 
-KIN_TEST(equal_seeds_give_equal_traces, "SCHED:9.1.1 C5 T102")
+KIN_TEST(equal_seeds_give_equal_traces, "SCHED:9.1.1 C5 T102 SCHED:9.3.1")
 {
     static const unsigned sizes[][2] = {{1, 1}, {8, 0}, {8, 3}, {40, 20}, {64, 60}};
     for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
@@ -115,7 +115,7 @@ static unsigned count_traces(unsigned tasks, unsigned laps)
     return count;
 }
 
-KIN_TEST(different_seeds_give_different_traces, "SCHED:9.1.1 C5 T101")
+KIN_TEST(different_seeds_give_different_traces, "SCHED:9.1.1 C5 T101 SCHED:9.2.1")
 {
     unsigned small = count_traces(8, 0), middle = count_traces(8, 3), large = count_traces(40, 20);
     printf("%u of 64 traces of 8 tasks, %u with yields, %u of 40 tasks\n", small, middle, large);
