@@ -26,6 +26,7 @@ BUILD = os.path.abspath(os.environ.get("KIN_BUILD") or os.path.join(ROOT, "build
 LOG = os.path.join(BUILD, "log")
 LINE = re.compile(r"^(ok  |FAIL|skip) (\S+?):?(?: (.*))?$", re.M)
 SUMMARY = re.compile(r"^\S+: (\d+) passed, (\d+) failed, (\d+) skipped$", re.M)
+LIMIT_S = 23 * 60  # of the whole run: what has not run by then has failed
 SHOWN = 12000  # characters of a failure's output that go to the terminal
 
 FLOORS_HARD = ["task", "sched", "park", "wait", "scope", "api", "spec"]
@@ -34,6 +35,10 @@ HARD_MODES = ["park", "steal", "one", "wrap", "slow", "stack"]
 EXPECTED_SKIPS = [("aarch64", "plat/context_test libunwind_stops_at_the_entry"),
                   ("valgrind", "mem/stack_test stacks_past_the_cap_on_guards_have_canaries")]
 FLOORS_VALGRIND = ["base", "mem", "task", "scope"]
+
+
+running = set()  # process groups that were started and not yet waited for
+begin = time.time()
 
 
 class Failure(Exception):
@@ -53,6 +58,8 @@ def run(command, timeout=600, env=None, cwd=ROOT):
                                    start_new_session=True)
     except OSError as error:
         return 127, "%s: %s\n" % (command[0], error)
+    running.add(process.pid)
+    timeout = max(1, min(timeout, begin + LIMIT_S - time.time()))
     try:
         output, _ = process.communicate(timeout=timeout)
         status = process.returncode
@@ -61,11 +68,17 @@ def run(command, timeout=600, env=None, cwd=ROOT):
         output, _ = process.communicate()
         output += "\nstopped after %d s: %s\n" % (timeout, " ".join(command))
         status = -1
-    except BaseException:
-        kill_group(process.pid)
-        raise
     kill_group(process.pid)
+    running.discard(process.pid)
     return status, output
+
+
+def on_interrupt(number, _frame):
+    """The user or the system ends the run: nothing that it started stays behind."""
+    for group in list(running):
+        kill_group(group)
+    print("stopped by signal %d" % number, flush=True)
+    os._exit(128 + number)
 
 
 def kill_group(group):
@@ -293,7 +306,7 @@ def stage_hard(ctx):
     for mode in HARD_MODES:
         print("  KIN_HARD=%s" % mode, flush=True)
         ctx.results.stage = "hard " + mode
-        run_suite(ctx, "debug", chosen, {"KIN_HARD": mode, "KIN_TEST_SCALE": "3"}, None,
+        run_suite(ctx, "debug", chosen, {"KIN_HARD": mode, "KIN_TEST_SCALE": "2"}, None,
                   "hard-" + mode)
 
 
@@ -521,8 +534,9 @@ def stage_examples(ctx):
         if flags is None:
             ctx.results.skip("examples under clang's address sanitizer", "clang is not installed")
             continue
-        status, output = configure_and_build(ctx, "examples-" + variant, flags + [
-            "-DKIN_TESTS=OFF", "-DCMAKE_C_FLAGS=-Werror"], ["example_" + name for name in names] + demo)
+        status, output = configure_and_build(
+            ctx, "examples-" + variant, flags + ["-DKIN_TESTS=OFF", "-DCMAKE_C_FLAGS=-Werror"],
+            ["example_" + name for name in names] + demo)
         if status != 0:
             ctx.results.fail("the build of the examples, %s" % variant, errors_in(output))
             continue
@@ -589,9 +603,9 @@ def stage_man(ctx):
 
 ASAN_FLAGS = ["-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_C_COMPILER=clang",
               "-DKIN_SANITIZE=address,undefined"]
-ASAN_ENV = {"KIN_TEST_SCALE": "3", "UBSAN_OPTIONS": "print_stacktrace=1",
+ASAN_ENV = {"KIN_TEST_SCALE": "2", "UBSAN_OPTIONS": "print_stacktrace=1",
             "ASAN_OPTIONS": "detect_leaks=1"}
-TSAN_ENV = {"KIN_TEST_SCALE": "5", "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1"}
+TSAN_ENV = {"KIN_TEST_SCALE": "3", "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1"}
 CROSS_FLAGS = ["-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_SYSTEM_NAME=Linux",
                "-DCMAKE_SYSTEM_PROCESSOR=aarch64", "-DCMAKE_C_COMPILER=aarch64-linux-gnu-gcc"]
 CROSS_TOOLS = ("aarch64-linux-gnu-gcc", "qemu-aarch64")
@@ -610,7 +624,7 @@ STAGES = [
     ("valgrind", "memcheck over a part of the debug build", stage_valgrind),
     ("hard", "the debug build under each hard mode", stage_hard),
     ("aarch64", "cross build, run by qemu", variant_stage(
-        "aarch64", CROSS_FLAGS, CROSS_TOOLS, None, {"KIN_TEST_SCALE": "5"}, QEMU)),
+        "aarch64", CROSS_FLAGS, CROSS_TOOLS, None, {"KIN_TEST_SCALE": "4"}, QEMU)),
     ("generic", "the portable switch", variant_stage(
         "generic", debug_flags() + ["-DKIN_SWITCH=generic"])),
     ("model", "models of the protocols", stage_model),
@@ -658,12 +672,16 @@ def main():
     os.environ.pop("KIN_HARD", None)
     os.makedirs(LOG, exist_ok=True)
     lock = lock_build()
-    begin = time.time()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, on_interrupt)
     chosen = [stage for stage in STAGES if not options.stages or stage[0] in options.stages]
     for number, (name, title, stage) in enumerate(chosen, 1):
         print("[%d/%d] %s: %s" % (number, len(chosen), name, title), flush=True)
         results.stage = name
         start = time.time()
+        if start > begin + LIMIT_S:
+            results.fail(name, "the %d minutes for the whole run are over" % (LIMIT_S // 60))
+            continue
         try:
             stage(ctx)
         except Failure as failure:

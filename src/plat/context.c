@@ -74,18 +74,24 @@ static bool is_loading_cheaper(void)
 
 static void learn_machine(void)
 {
-    static kin__a32 is_learnt;
-    uint32_t mxcsr;
+    static kin__a32 stage; /* 0, 1 while somebody learns, 2 */
+    uint32_t mxcsr, unknown = 0;
     uint16_t x87;
 
-    /* relaxed: who comes second may still see the defaults, which are right too */
-    if (KIN__LIKELY(kin__load_relaxed(&is_learnt)) || kin__xchg_relaxed(&is_learnt, 1))
+    /* pairs with the release below */
+    if (KIN__LIKELY(kin__load_acquire(&stage) == 2))
         return;
+    if (!kin__cas_relaxed(&stage, &unknown, 1)) { /* relaxed: nothing is read after it */
+        while (kin__load_acquire(&stage) != 2) /* pairs as above; ends: a few instructions */
+            kin__cpu_relax();
+        return;
+    }
     __asm__ volatile("stmxcsr %0" : "=m"(mxcsr));
     __asm__ volatile("fnstcw %0" : "=m"(x87));
     kin__fp.mxcsr = mxcsr & ~0x3fu;
     kin__fp.x87 = x87;
     kin__fp.load_always = is_loading_cheaper();
+    kin__store_release(&stage, 2); /* pairs with the acquires above */
 }
 
 void *kin__make_raw(void *base, void (*entry)(void *pass),
@@ -137,12 +143,19 @@ KIN__FROM_ASM struct kin__fp kin__fp = {0, 0};
 
 static void learn_machine(void)
 {
-    static kin__a32 is_learnt;
+    static kin__a32 stage; /* 0, 1 while somebody learns, 2 */
+    uint32_t unknown = 0;
 
-    /* relaxed: who comes second may still see the default, which is right too */
-    if (KIN__LIKELY(kin__load_relaxed(&is_learnt)) || kin__xchg_relaxed(&is_learnt, 1))
+    /* pairs with the release below */
+    if (KIN__LIKELY(kin__load_acquire(&stage) == 2))
         return;
+    if (!kin__cas_relaxed(&stage, &unknown, 1)) { /* relaxed: nothing is read after it */
+        while (kin__load_acquire(&stage) != 2) /* pairs as above; ends: a few instructions */
+            kin__cpu_relax();
+        return;
+    }
     __asm__ volatile("mrs %0, fpcr" : "=r"(kin__fp.fpcr));
+    kin__store_release(&stage, 2); /* pairs with the acquires above */
 }
 
 void *kin__make_raw(void *base, void (*entry)(void *pass),

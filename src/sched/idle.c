@@ -107,6 +107,26 @@ static bool unlist_self(struct kin__worker *worker)
     return !was_listed;
 }
 
+/* How long this worker may sleep: until its timers, or those of workers that cannot. */
+static int64_t sleep_bound(struct kin__worker *worker, int64_t now)
+{
+    struct kin__sched *sched = worker->sched;
+    int64_t first = kin__load_relaxed(&worker->next_deadline); /* relaxed: own, armed by itself */
+    uint32_t stuck = kin__load_relaxed(&sched->has_stuck); /* relaxed: fenced where it counts */
+    for (unsigned i = 0; stuck && i < sched->workers_max; i++) {
+        struct kin__worker *other = &sched->workers[i];
+        /* relaxed: whoever retires with timers wakes a sleeper after */
+        bool is_dead = kin__load_relaxed(&other->state) == KIN__WORKER_DEAD;
+        if (!is_dead && !kin__load_relaxed(&other->is_replaced)) /* relaxed: as above */
+            continue;
+        int64_t due = kin__load_relaxed(&other->next_deadline); /* relaxed: as above */
+        first = due < first ? due : first;
+    }
+    if (first == KIN_NEVER)
+        return -1;
+    return first > now ? first - now : 0;
+}
+
 /* Sleeps at most moment_ns. True: it is the searcher now. */
 static bool sleep_listed(struct kin__worker *worker, bool was_searching, int64_t moment_ns)
 {
@@ -123,6 +143,10 @@ static bool sleep_listed(struct kin__worker *worker, bool was_searching, int64_t
     kin__fence_seq(); /* fence: the count before the queues; its mirror is in kin__idle_wake_one */
 
     bool is_needed = kin__steal_is_visible(sched);
+    /* Also the timers: a worker that retired just now found a searcher and woke nobody. */
+    int64_t bound = sleep_bound(worker, worker->now);
+    if (bound >= 0 && (moment_ns < 0 || bound < moment_ns))
+        moment_ns = bound;
     /* pairs with the release in kin__sched_stop, and relaxed for attention: the waker fenced */
     if (!is_needed && !kin__load_acquire(&sched->is_stopping) &&
         !(kin__load_relaxed(&worker->attention) & KIN__DRAIN)) {
@@ -138,25 +162,6 @@ static bool sleep_listed(struct kin__worker *worker, bool was_searching, int64_t
     bool is_searcher = unlist_self(worker) || (is_needed && search_begin(sched));
     kin__monitor_poke(sched); /* it may have been a timer, and the first work for long */
     return is_searcher;
-}
-
-/* How long this worker may sleep: until its timers, or those of workers that cannot. */
-static int64_t sleep_bound(struct kin__worker *worker, int64_t now)
-{
-    struct kin__sched *sched = worker->sched;
-    int64_t first = kin__load_relaxed(&worker->next_deadline); /* relaxed: own, armed by itself */
-    for (unsigned i = 0; i < sched->workers_max; i++) {
-        struct kin__worker *other = &sched->workers[i];
-        /* relaxed: whoever retires with timers wakes a sleeper after */
-        bool is_dead = kin__load_relaxed(&other->state) == KIN__WORKER_DEAD;
-        if (!is_dead && !kin__load_relaxed(&other->is_replaced)) /* relaxed: as above */
-            continue;
-        int64_t due = kin__load_relaxed(&other->next_deadline); /* relaxed: as above */
-        first = due < first ? due : first;
-    }
-    if (first == KIN_NEVER)
-        return -1;
-    return first > now ? first - now : 0;
 }
 
 /* Fires what is due anywhere this worker answers for. */
@@ -237,7 +242,8 @@ struct kin__task *kin__idle_wait(struct kin__worker *worker)
         }
         if (moment > MOMENT_LAST_NS)
             moment = MOMENT_LAST_NS;
-        if ((bound < 0 || bound > moment) && kin__steal_is_worth(worker))
+        /* One who asks is enough: it passes the search on when it gets something. */
+        if (is_searcher && (bound < 0 || bound > moment) && kin__steal_is_worth(worker))
             bound = moment;
         is_searcher = sleep_listed(worker, is_searcher, bound);
         if (!is_searcher)

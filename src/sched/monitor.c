@@ -83,7 +83,8 @@ static void replace(struct kin__sched *sched, struct kin__worker *worker,
             sched->replaced++;
             kin__store_relaxed(&worker->is_replaced, 1u); /* relaxed: a hint for sleepers */
             kin__store_relaxed(&sched->has_stuck, 1u); /* relaxed: seen at the next look around */
-            (void)kin__or_relaxed(&worker->attention, KIN__DRAIN); /* pairs with the next pick */
+            /* pairs with the load at its next pick and the fence when it retires */
+            (void)kin__or_acq_rel(&worker->attention, KIN__DRAIN);
             /* relaxed: for others to see */
             kin__store_relaxed(&worker->state, KIN__WORKER_DRAINING);
         }

@@ -7,13 +7,15 @@
 
 #include "sched/sched.h"
 
-/* The first interval is short, so that the seed shows in small programs too [SCHED:9.1.1]; later
+#define EARLY 32u /* picks from the start with short intervals */
+
+/* The first intervals are short, so that the seed shows in small programs too [SCHED:9.1.1]; later
  * ones keep the fast order most of the time and the clock fresh while timers wait. */
 static uint32_t interval(struct kin__worker *worker, uint32_t has_timers)
 {
     uint32_t random = (uint32_t)kin__rng_next(&worker->rng);
-    if (worker->interval == 0)
-        return 1 + random % 8;
+    if (kin__load_relaxed(&worker->slices) < EARLY) /* alone: the owner's own */
+        return 1 + random % 4;
     return has_timers ? 8 + random % 8 : 32 + random % 32;
 }
 

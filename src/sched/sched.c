@@ -36,6 +36,15 @@ void kin__schedule(struct kin__task *task)
     push_outside(sched, task);
 }
 
+void kin__schedule_last(struct kin__task *task)
+{
+    struct kin__worker *worker = kin__worker_self();
+    if (KIN__LIKELY(worker && worker->sched == task->sched))
+        kin__worker_push_last(worker, task);
+    else
+        push_outside(task->sched, task);
+}
+
 void kin__schedule_new_slow(struct kin__task *task)
 {
     struct kin__sched *sched = task->sched;

@@ -97,6 +97,8 @@ void kin__sched_destroy(struct kin__sched *sched);
 /* Puts a runnable task into a queue, exactly once: the caller's worker's when it is one of this
  * runtime, the global one otherwise [F2] [F4]. */
 void kin__schedule(struct kin__task *task);
+/* The same, behind all that were woken before: for a waker whose order is seen, such as time. */
+void kin__schedule_last(struct kin__task *task);
 /* The same for a task that has just been made, with worker the caller's, NULL outside of one. */
 void kin__schedule_new_slow(struct kin__task *task);
 static inline void kin__schedule_new(struct kin__worker *worker, struct kin__task *task)

@@ -21,6 +21,9 @@
 #define AHEAD 6u              /* how far ahead a task of a long queue is warmed up */
 #define SPILL (KIN__DEQUE_SIZE / 8) /* small: it happens on the stack of the task that spawns */
 
+#define YIELD_PICKS 256u     /* picks for which turned ones pass over tasks that yielded */
+#define CHILD_TURNS 16u      /* turns that a join with children of its own to run may put off */
+
 /* ---- the queues; all with the bias held ---- */
 
 /* The fast order. */
@@ -76,10 +79,20 @@ static struct kin__task *pick_global(struct kin__worker *worker, uint32_t max)
     return first;
 }
 
+/* From when on tasks that yielded take part in turned picks: a yield offers the turn to what is
+ * runnable then, so they are passed over for a while, but not for ever. */
+static inline void put_off_yielded(struct kin__worker *worker)
+{
+    /* alone: the owner's own counters */
+    uint64_t picks = kin__load_relaxed(&worker->slices) + worker->interval;
+    worker->yield_due = picks - kin__load_relaxed(&worker->countdown) + YIELD_PICKS; /* alone: so */
+}
+
 /* The turned order: whoever waits longest somewhere, the seed says where to look first. */
 static struct kin__task *pick_turned(struct kin__worker *worker)
 {
     uint32_t place = (uint32_t)kin__rng_next(&worker->rng);
+    bool can_yielded = kin__load_relaxed(&worker->slices) >= worker->yield_due; /* alone: so */
     for (uint32_t i = 0; i < 4; i++) {
         struct kin__task *task = NULL;
         switch ((place + i) % 4) {
@@ -87,7 +100,8 @@ static struct kin__task *pick_turned(struct kin__worker *worker)
             task = pick_global(worker, 1);
             break;
         case 1:
-            task = kin__fifo_pop(&worker->yielded);
+            if (can_yielded && (task = kin__fifo_pop(&worker->yielded)))
+                put_off_yielded(worker);
             break;
         case 2:
             task = kin__fifo_pop(&worker->ready);
@@ -256,6 +270,13 @@ struct kin__task *kin__worker_next(struct kin__worker *worker)
 struct kin__task *kin__worker_take_child(struct kin__worker *worker, const struct kin__scope *scope)
 {
     bool has_turn = false;
+    /* Children that spawn others on and on must not keep everybody else from running: now and then
+     * the owner parks like anybody else, and the order is turned round. alone: the owner's own */
+    if (KIN__UNLIKELY(kin__load_relaxed(&worker->countdown) == 1) &&
+        ++worker->child_turns >= CHILD_TURNS) {
+        worker->child_turns = 0;
+        return NULL;
+    }
     kin__bias_take(&worker->bias);
     struct kin__task *task = kin__deque_peek(&worker->deque);
     /* relaxed: constant while the task is queued */
@@ -307,6 +328,17 @@ void kin__worker_push_ready(struct kin__worker *worker, struct kin__task *task)
 {
     kin__bias_take(&worker->bias);
     push_ready(worker, task);
+    /* relaxed: asked again at the next pick */
+    if (KIN__UNLIKELY(kin__load_relaxed(&worker->attention) & KIN__HUNGRY))
+        kin__worker_share(worker);
+    kin__bias_give(&worker->bias);
+}
+
+void kin__worker_push_last(struct kin__worker *worker, struct kin__task *task)
+{
+    kin__bias_take(&worker->bias);
+    kin__fifo_push(&worker->ready, task);
+    KIN__CHANGE(worker->backlog, 1);
     /* relaxed: asked again at the next pick */
     if (KIN__UNLIKELY(kin__load_relaxed(&worker->attention) & KIN__HUNGRY))
         kin__worker_share(worker);
@@ -569,6 +601,8 @@ void kin__worker_yield(struct kin__task *task)
         return;
     }
     kin__word_move(task, KIN__RUNNING, KIN__RUNNABLE, KIN__BY_TASK);
+    if (!kin__load_relaxed(&worker->yielded.head)) /* alone: the owner's own */
+        put_off_yielded(worker);
     kin__fifo_push(&worker->yielded, task); /* not seen by anybody while the bias is held */
     KIN__CHANGE(worker->backlog, 1);
     go(worker, &task->ctx, next);

@@ -69,6 +69,7 @@ struct kin__worker {
     bool wakes;                    /* something was shared: wake a sleeper */
     bool is_caller;                /* the thread that called kin_run: not ours to end */
     uint16_t index;
+    uint16_t child_turns;          /* turns that a join has put off */
     struct kin__stack *left_stack; /* a stack whose loop ended; given back by whoever lands */
     struct kin__task *fresh;       /* handed to a new loop */
 
@@ -86,6 +87,7 @@ struct kin__worker {
     struct kin__context native;     /* the thread's own flow */
     uint32_t interval;              /* what countdown was set to last */
     uint32_t victim_next;           /* for round-robin */
+    uint64_t yield_due;             /* the pick from which on yielded takes part in turned picks */
     uint32_t spin_ns;               /* the longest moment a search of its own spins; see idle.c */
     int64_t now;                    /* the clock as last read */
     struct kin__rng rng;
@@ -205,6 +207,8 @@ static inline void kin__worker_push_new(struct kin__worker *worker, struct kin__
 }
 /* A task that was woken by the running worker. */
 void kin__worker_push_ready(struct kin__worker *worker, struct kin__task *task);
+/* The same, behind all that were woken before. */
+void kin__worker_push_last(struct kin__worker *worker, struct kin__task *task);
 /* The newest task of the deque if it is a child of scope that has not begun; NULL otherwise. */
 struct kin__task *kin__worker_take_child(struct kin__worker *worker,
                                          const struct kin__scope *scope);

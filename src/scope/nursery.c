@@ -23,6 +23,8 @@
 /* The three spawns are one function with different constants. */
 #define INLINE static inline __attribute__((always_inline))
 
+#define MORE_LOOKS 64u /* how many blocks an open looks through for its handle's last one */
+
 static struct kin__handle *handle_of(struct kin_nursery *n)
 {
     return (struct kin__handle *)(void *)n;
@@ -110,14 +112,56 @@ static inline void init_handle(struct kin__handle *handle, struct kin__scope *sc
     handle->more = NULL;
 }
 
-/* Room for more failures than the handle holds; false when there is none. */
-static __attribute__((noinline)) bool take_more(struct kin__handle *handle, unsigned errors_max)
+/* Takes a block out of the list it is in. Under the lock of the nursery that keeps it. */
+static void unlink_more_locked(struct kin__more *more)
 {
-    struct kin__failure *more = NULL;
-    if (errors_max <= UINT32_MAX / sizeof(*more))
-        more = kin__heap_alloc(errors_max * sizeof(*more));
+    *more->link = more->next;
+    if (more->next)
+        more->next->link = more->link;
+}
+
+/* Room for more failures than the handle holds; false when there is none. A block that the same
+ * handle had in an earlier life goes, if it is among the latest. */
+static __attribute__((noinline)) bool take_more(struct kin__handle *handle, struct kin__task *owner,
+                                                unsigned errors_max)
+{
+    struct kin__more *more = NULL, *old;
+    unsigned looks = 0;
+    if (owner && errors_max <= UINT32_MAX / sizeof(more->errors[0]))
+        more = kin__heap_alloc(sizeof(*more) + errors_max * sizeof(more->errors[0]));
+    if (!more)
+        return false;
+    struct kin__scope *keeper = kin__load_relaxed(&owner->scope); /* relaxed: constant */
+    more->handle = handle;
     handle->more = more;
-    return more != NULL;
+    kin__lock_take(&keeper->lock, KIN__RANK_NURSERY);
+    for (old = keeper->kept; old && old->handle != handle; old = old->next) {
+        if (++looks == MORE_LOOKS) {
+            old = NULL;
+            break;
+        }
+    }
+    if (old)
+        unlink_more_locked(old);
+    more->next = keeper->kept;
+    more->link = &keeper->kept;
+    if (more->next)
+        more->next->link = &more->next;
+    keeper->kept = more;
+    kin__lock_give(&keeper->lock, KIN__RANK_NURSERY);
+    kin__heap_free(old);
+    return true;
+}
+
+/* The room of a handle that goes out of scope; its owner is the running task. */
+static __attribute__((noinline)) void give_more(struct kin__handle *handle)
+{
+    struct kin__scope *keeper = kin__load_relaxed(&kin__task_self()->scope); /* relaxed: constant */
+    kin__lock_take(&keeper->lock, KIN__RANK_NURSERY);
+    unlink_more_locked(handle->more);
+    kin__lock_give(&keeper->lock, KIN__RANK_NURSERY);
+    kin__heap_free(handle->more);
+    handle->more = NULL;
 }
 
 static inline int open_scope(struct kin__frame *frame, struct kin__handle *handle,
@@ -127,7 +171,7 @@ static inline int open_scope(struct kin__frame *frame, struct kin__handle *handl
     unsigned errors_max = options ? options->errors_max : 0;
     struct kin__scope *scope = KIN__CONTAINER_OF(frame, struct kin__scope, frame);
     init_handle(handle, scope, errors_max);
-    if (KIN__UNLIKELY(errors_max > KIN__ERRORS_INLINE) && !take_more(handle, errors_max)) {
+    if (KIN__UNLIKELY(errors_max > KIN__ERRORS_INLINE) && !take_more(handle, owner, errors_max)) {
         kin__frame_give_scope(frame);
         return -ENOMEM;
     }
@@ -384,7 +428,7 @@ static struct kin_outcome outcome_of(const struct kin__task *task)
 static void keep_locked(struct kin__scope *scope, const struct kin_outcome *how)
 {
     struct kin__handle *handle = scope->handle;
-    struct kin__failure *errors = handle->more ? handle->more : handle->errors;
+    struct kin__failure *errors = handle->more ? handle->more->errors : handle->errors;
     if (handle->errors_kept < handle->errors_max)
         errors[handle->errors_kept++] =
             (struct kin__failure){how->task, how->status, (int32_t)how->severity};
@@ -535,6 +579,16 @@ static __attribute__((noinline)) void take_back(struct kin__task *task, struct k
     }
 }
 
+__attribute__((noinline)) void kin__scope_empty(struct kin__scope *scope)
+{
+    while (scope->kept) { /* ends: one fewer each time */
+        struct kin__more *more = scope->kept;
+        scope->kept = more->next;
+        kin__heap_free(more);
+    }
+    kin__arena_fini(&scope->arena); /* empty again, for the next life */
+}
+
 /* The scope is over: what must stay readable goes to the handle, the rest back to the pools. */
 static inline void release(struct kin__task *task, struct kin__handle *handle,
                            struct kin__scope *scope)
@@ -557,8 +611,8 @@ static inline void release(struct kin__task *task, struct kin__handle *handle,
     kin__store_release(&task->inner, outer); /* pairs with the load in begin_inner_of */
     if (KIN__UNLIKELY(kin__scope_state(word) == KIN_NURSERY_CANCELLED))
         take_back(task, outer);
-    if (KIN__UNLIKELY(scope->arena.chunks != NULL))
-        kin__arena_fini(&scope->arena); /* empty again, for the next life */
+    if (KIN__UNLIKELY(scope->arena.chunks != NULL || scope->kept != NULL))
+        kin__scope_empty(scope);
     kin__frame_free(&kin__worker_self()->scopes, &scope->frame);
 }
 
@@ -600,10 +654,8 @@ void kin_nursery_leave_(struct kin_nursery *n)
         kin_nursery_cancel(n, KIN_CANCELLED);
         kin_ignore(kin_nursery_join(n, NULL));
     }
-    if (KIN__UNLIKELY(handle->more != NULL)) {
-        kin__heap_free(handle->more);
-        handle->more = NULL;
-    }
+    if (KIN__UNLIKELY(handle->more != NULL))
+        give_more(handle);
 }
 
 /* Cancels and joins whatever the task has open, innermost first [NSM-4] [NSM:6.3]. */
@@ -670,7 +722,7 @@ size_t kin_nursery_errors(struct kin_nursery *n, struct kin_outcome *buf, size_t
     const struct kin__handle *handle = n ? handle_of(n) : NULL;
     if (!handle)
         return 0;
-    const struct kin__failure *errors = handle->more ? handle->more : handle->errors;
+    const struct kin__failure *errors = handle->more ? handle->more->errors : handle->errors;
     for (size_t i = 0; i < handle->errors_kept && i < cap; i++)
         buf[i] = (struct kin_outcome){(enum kin_severity)errors[i].severity, errors[i].status, 0,
                                       errors[i].task};
@@ -685,6 +737,7 @@ size_t kin_nursery_errors_dropped(const struct kin_nursery *n)
 
 void *kin_nursery_alloc(struct kin_nursery *n, size_t size)
 {
+    kin__entry_check_self();
     struct kin__scope *scope = n ? kin__scope_lock(handle_of(n)) : NULL;
     if (!scope)
         return NULL;

@@ -64,6 +64,7 @@ int kin_run(const struct kin_config *config, kin_task_fn *fn, void *arg)
         rc = scope->worst.value;
     else
         rc = scope->worst.status;
+    kin__scope_empty(scope);
     kin__frame_give_scope(&scope->frame);
 fail_overflow:
     kin__overflow_fini();

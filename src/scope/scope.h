@@ -39,6 +39,15 @@ struct kin__failure {
     int32_t severity;
 };
 
+/* Room for more failures than a handle holds. They stay readable until the handle is opened again,
+ * and nobody says when a handle opened by hand is done with: so the nursery around its owner keeps
+ * the room, and gives it back when it ends itself at the latest. */
+struct kin__more {
+    struct kin__more *next, **link;   /* among those that one nursery keeps; under its lock */
+    const struct kin__handle *handle; /* whose it is */
+    struct kin__failure errors[];
+};
+
 /* What is inside struct kin_nursery. It belongs to the task that opened it [NSM:6.1]. */
 struct kin__handle {
     _Atomic(struct kin__scope *) scope; /* NULL: not open; any thread may look, the owner writes */
@@ -50,7 +59,7 @@ struct kin__handle {
     uint32_t errors_kept;     /* under the scope's lock until the join */
     uint32_t errors_dropped;
     struct kin_outcome outcome;     /* after the join */
-    struct kin__failure *more;      /* errors_max of them, when that is more than 16 */
+    struct kin__more *more;         /* room for errors_max, when that is more than 16 */
     struct kin__failure errors[KIN__ERRORS_INLINE];
 };
 
@@ -81,7 +90,7 @@ struct kin__scope {
     struct kin__scope *cancel_next; /* link in the walk of whoever made it CANCELLING */
     struct kin__list cursor;        /* where that walk is among the children */
     struct kin__arena arena;
-    unsigned char rest[8];
+    struct kin__more *kept; /* of nurseries that children have or had open */
 #if KIN__ASAN || KIN__TSAN
     unsigned char sanitizer_rest[KIN__FRAME_BYTES - 192];
 #endif
@@ -137,6 +146,8 @@ void kin__cancel_walk(struct kin__scope *list);
 /* Whether the owner, or a nursery around this one, is being cancelled; then so is this one. */
 int kin__cancel_inherited(struct kin__scope *scope);
 
+/* Gives back what a scope that is over still holds. */
+void kin__scope_empty(struct kin__scope *scope);
 /* A scope opened in the running task or, with owner NULL, as a root. */
 int kin__scope_open(struct kin__handle *handle, struct kin__sched *sched, struct kin__task *owner,
                     const struct kin_nursery_options *options);

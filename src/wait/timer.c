@@ -76,6 +76,20 @@ static uint32_t take_due(struct kin__worker *owner, int64_t now, struct due *due
     return count;
 }
 
+/* As kin__wake_task, but those that are due run in the order of their deadlines. */
+static bool wake_due(const struct due *due)
+{
+    struct kin__task *task = due->task;
+    enum kin__claim claim = kin__word_claim(task, due->ticket);
+    if (claim == KIN__LOST)
+        return false;
+    task->wait_status = 0;
+    task->wait_case = due->case_;
+    if (claim == KIN__WON_PARKED || kin__word_ready(task))
+        kin__schedule_last(task);
+    return true;
+}
+
 static uint32_t timers_poll(struct kin__worker *owner, int64_t now)
 {
     struct due due[FIRE_BATCH];
@@ -84,7 +98,7 @@ static uint32_t timers_poll(struct kin__worker *owner, int64_t now)
     do { /* ends: what is due at now only gets fewer */
         count = take_due(owner, now, due, FIRE_BATCH);
         for (uint32_t i = 0; i < count; i++)
-            woken += kin__wake_task(due[i].task, due[i].ticket, due[i].case_, 0);
+            woken += wake_due(&due[i]);
     } while (count == FIRE_BATCH);
     return woken;
 }

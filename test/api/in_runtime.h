@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the black-box tests share: running a body as the first task, waiting by yields, reports kept.
+ * What the black-box tests share: running a body as the first task, waits by yields, reports.
  *
  * Public headers only. Waits are bounded by the alarm of the test, never by a clock.
  */

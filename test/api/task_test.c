@@ -6,6 +6,7 @@
 #include "api/in_runtime.h"
 
 #include <pthread.h>
+#include <time.h>
 
 /* ---- names ---- */
 
@@ -633,7 +634,8 @@ static int use_most(void *arg)
 static int use_deep_stacks(void *arg)
 {
     struct kin_spawn_options options = KIN_SPAWN_OPTIONS_INIT;
-    struct depth most = {(size_t)256 * 1024 * 9 / 10, false}, more = {(size_t)1024 * 1024 * 9 / 10, true};
+    struct depth most = {(size_t)256 * 1024 * 9 / 10, false};
+    struct depth more = {(size_t)1024 * 1024 * 9 / 10, true};
     struct depth parked = {(size_t)256 * 1024 * 9 / 10, true};
 
     (void)arg;
@@ -684,8 +686,7 @@ KIN_TEST(a_task_can_use_nine_tenths_of_its_stack_borrowed_or_not, "SCHED:5.3.2 C
 /* ---- inline children that park ---- */
 
 struct relay {
-    _Atomic int turn, count;
-    int members;
+    _Atomic int count;
 };
 
 struct runner {
@@ -747,4 +748,48 @@ static int host_relays(void *arg)
 KIN_TEST(children_that_park_on_the_stack_of_their_parent_go_on_wherever_they_wake, "F5 NSM-2 W:4.2")
 {
     run_on_few(host_relays, NULL);
+}
+
+/* ---- children that block their thread ---- */
+
+static int block_the_thread(void *arg)
+{
+    struct timespec blocked = {0, 30000000};
+
+    EXPECT_EQ(nanosleep(&blocked, NULL), 0); /* a system call that the runtime knows nothing of */
+    atomic_fetch_add((_Atomic int *)arg, 1);
+    return 0;
+}
+
+static int join_a_blocker(void *arg)
+{
+    _Atomic int blocked = 0;
+    volatile uint64_t mark = 77;
+    struct relay relay = {0};
+    struct runner runner = {&relay, 1, 50};
+    KIN_NURSERY(n);
+
+    (void)arg;
+    EXPECT_EQ(kin_spawn(&n, run_relay, &runner), 0);
+    EXPECT_EQ(kin_spawn(&n, block_the_thread, &blocked), 0);
+    EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
+    EXPECT_EQ(atomic_load(&blocked), 1);
+    EXPECT_EQ(mark, 77);
+    return 0;
+}
+
+static int join_blockers(void *arg)
+{
+    KIN_NURSERY(n);
+
+    (void)arg;
+    for (int i = 0; i < 8; i++)
+        EXPECT_EQ(kin_spawn(&n, join_a_blocker, NULL), 0);
+    EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
+    return 0;
+}
+
+KIN_TEST(children_that_block_their_thread_in_the_join_of_their_parent_come_back, "WK:6.2 NSM-2")
+{
+    run_on_few(join_blockers, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Goal: the clock, points in time, and sleeps: never early, in order of their deadlines, cancellable.
+ * Goal: the clock, points in time, and sleeps: never early, in order of deadlines, cancellable.
  * Method: small programs through the public headers; nothing depends on how late a wake is.
  */
 #include "api/in_runtime.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Goal: an operator sees every live task once and nothing that is over, and counters that are right.
+ * Goal: an operator sees every live task once, nothing that is over, and counters that are right.
  * Method: programs that stand still while they are looked at; the dump is read back and compared.
  */
 #include "api/in_runtime.h"

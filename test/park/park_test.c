@@ -508,7 +508,8 @@ KIN_TEST(a_match_that_won_is_kept_although_a_cancellation_follows, "A7")
 
 enum { TOKENS = 100000, WAITERS = 24, GIVERS = 2 };
 
-/* A queue of tokens with hand-off: a giver wakes a waiter with a token or leaves it in the queue. */
+/* A queue of tokens with hand-off: a giver wakes a waiter with a token or leaves it in the
+ * queue. */
 struct counter {
     struct kin__lock lock; /* rank WAIT; the rest */
     struct kin__list waiters;

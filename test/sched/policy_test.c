@@ -108,7 +108,8 @@ KIN_TEST(least_loaded_robs_the_worker_with_the_most, "SCHED:7.3.1")
     const struct kin__policy *policy = kin__policy_for(KIN_VICTIM_LEAST_LOADED);
     struct kin__sched *sched = make_sched(5, 1);
     static struct kin__task tasks[16];
-    EXPECT_EQ(policy->victim(&sched->workers[2], 0), 2); /* nobody has anything: itself, it passes */
+    /* nobody has anything: itself, it passes */
+    EXPECT_EQ(policy->victim(&sched->workers[2], 0), 2);
     for (int i = 0; i < 3; i++)
         EXPECT(kin__deque_push(&sched->workers[1].deque, &tasks[i]));
     for (int i = 3; i < 8; i++)
@@ -131,10 +132,10 @@ KIN_TEST(intervals_are_at_least_one_and_short_while_timers_wait, "SCHED:9.1.1")
     struct kin__worker *worker = &sched->workers[0];
     const struct kin__policy *policy = kin__policy_for(KIN_VICTIM_RANDOM);
     for (int i = 0; i < 1000; i++) {
-        worker->interval = 0;
+        kin__store_relaxed(&worker->slices, 0u); /* alone: no threads */
         uint32_t first = policy->interval(worker, 0);
         EXPECT(first >= 1 && first <= 8); /* the seed shows early */
-        worker->interval = first;
+        kin__store_relaxed(&worker->slices, 1000u); /* alone: no threads */
         uint32_t with = policy->interval(worker, 1), without = policy->interval(worker, 0);
         EXPECT(with >= 1 && with < 64);
         EXPECT(without >= 1 && without < 64); /* kin__worker_progress counts in laps of 64 */

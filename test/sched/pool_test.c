@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Goal: slots of workers are started, retired and started again without losing a thread or a timer.
- * Method: runs in which every worker blocks again and again while others need it, so that slots turn
- * round; the numbers of kin_stats_get and the log of decisions must fit together.
+ * Method: runs in which every worker blocks again and again while others need it, so that slots
+ * turn round; the numbers of kin_stats_get and the log of decisions must fit together.
  */
 #include "kin_test.h"
 

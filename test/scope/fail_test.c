@@ -73,9 +73,14 @@ static int fail_with_status(void *arg)
 
 KIN_TEST(a_failure_keeps_its_status_and_nonsense_becomes_einval, "")
 {
-    static const int status[][2] = {{-1, -1},           {-EIO, -EIO},         {KIN_TIMEOUT, KIN_TIMEOUT},
-                                    {0, -EINVAL},       {1, -EINVAL},         {INT32_MAX, -EINVAL},
-                                    {INT32_MIN, INT32_MIN}, {KIN_CANCELLED, KIN_CANCELLED}};
+    static const int status[][2] = {{-1, -1},
+                                    {-EIO, -EIO},
+                                    {KIN_TIMEOUT, KIN_TIMEOUT},
+                                    {KIN_CANCELLED, KIN_CANCELLED},
+                                    {INT32_MIN, INT32_MIN},
+                                    {INT32_MAX, -EINVAL},
+                                    {1, -EINVAL},
+                                    {0, -EINVAL}};
 
     for (size_t i = 0; i < sizeof status / sizeof status[0]; i++)
         EXPECT_EQ(run_reporting(1, fail_with_status, (void *)(uintptr_t)&status[i][0], NULL),

@@ -260,3 +260,61 @@ KIN_TEST(a_child_gets_the_stacks_of_the_runtime_it_runs_in, "SCHED:5.3.2")
     config.stack_max_bytes = (size_t)64 << 10;
     EXPECT_EQ(kin_run(&config, host_both, NULL), 0);
 }
+
+static int count_kept(void)
+{
+    struct kin__scope *keeper = kin__load_relaxed(&kin__task_self()->scope); /* relaxed: constant */
+    int count = 0;
+
+    kin__lock_take(&keeper->lock, KIN__RANK_NURSERY);
+    for (struct kin__more *more = keeper->kept; more; more = more->next)
+        count++;
+    kin__lock_give(&keeper->lock, KIN__RANK_NURSERY);
+    return count;
+}
+
+static int keep_many_errors(void *arg)
+{
+    struct kin_nursery_options options = KIN_NURSERY_OPTIONS_INIT;
+    struct kin_nursery first, second;
+    int status = -EIO;
+
+    (void)arg;
+    options.errors_max = 17;
+    options.on_error = KIN_COLLECT;
+    for (int i = 0; i < 100; i++) {
+        EXPECT_EQ(kin_nursery_open(&first, &options), 0);
+        EXPECT_EQ(kin_nursery_open(&second, &options), 0);
+        for (int k = 0; k < 18; k++)
+            EXPECT_EQ(kin_spawn(&second, return_it, &status), 0);
+        EXPECT_EQ(kin_nursery_join(&second, NULL), -EIO);
+        EXPECT_EQ(kin_nursery_join(&first, NULL), 0);
+        EXPECT_EQ(kin_nursery_errors(&second, NULL, 0), 17);
+        EXPECT_EQ(kin_nursery_errors_dropped(&second), 1);
+        EXPECT_EQ(count_kept(), 2); /* one for each handle, however often it was opened */
+    }
+    for (int i = 0; i < 100; i++) {
+        KIN_NURSERY(scoped, .errors_max = 17);
+        EXPECT_EQ(count_kept(), 3);
+        EXPECT_EQ(kin_nursery_join(&scoped, NULL), 0);
+        EXPECT_EQ(count_kept(), 3); /* still readable */
+    }
+    EXPECT_EQ(count_kept(), 2);
+    return 0;
+}
+
+static int keep_in_children(void *arg)
+{
+    KIN_NURSERY(n);
+
+    (void)arg;
+    EXPECT_EQ(kin_spawn(&n, keep_many_errors, NULL), 0);
+    EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
+    EXPECT_EQ(count_kept(), 0); /* what its child left went with the nursery */
+    return keep_many_errors(NULL);
+}
+
+KIN_TEST(room_for_many_errors_is_kept_once_per_handle_and_given_back, "B3")
+{
+    run_on_few(keep_in_children, NULL);
+}

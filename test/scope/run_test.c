@@ -103,7 +103,8 @@ static int run_short_of(uint64_t n, bool forever)
     }
     EXPECT_EQ(waitpid(process, &status, 0), process);
     if (status != 0 && !(WIFEXITED(status) && WEXITSTATUS(status) == 77))
-        printf("with request %llu failing %s\n", (unsigned long long)n, forever ? "for ever" : "once");
+        printf("with request %llu failing %s\n", (unsigned long long)n,
+               forever ? "for ever" : "once");
     EXPECT(WIFEXITED(status));
     return WEXITSTATUS(status);
 }

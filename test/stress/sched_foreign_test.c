@@ -8,6 +8,7 @@
 
 #include "base/rng.h"
 #include "park/park.h"
+#include "plat/plat.h"
 #include "sched/sched.h"
 
 #include <kin/kin.h>
@@ -19,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RUNS = 1500, THREADS = 3, SPAWNS = 4000 };
+enum { RUNS = 800, THREADS = 3, SPAWNS = 4000 };
 
 /* ---- the last push of a runtime comes from outside ---- */
 
@@ -28,10 +29,17 @@ static struct {
     struct kin_task_ref main;
     struct kin__task *task;  /* parked with ticket */
     uint64_t ticket;
-    atomic_uint run;         /* what the foreign thread may act on; UINT32_MAX: the end */
+    kin__a32 run;            /* what the foreign thread may act on; UINT32_MAX: the end */
     atomic_bool has_run;
     void (*act)(void);
 } meeting;
+
+/* The foreign thread may act on this run. */
+static void begin_run(const unsigned *run)
+{
+    kin__store_release(&meeting.run, *run); /* pairs with the acquire in act_once_per_run */
+    kin__futex_wake(&meeting.run, 1);
+}
 
 static int run_last(void *arg)
 {
@@ -49,7 +57,7 @@ static int main_spawned(void *arg)
 {
     meeting.has_run = false;
     EXPECT_EQ(kin_nursery_open(&meeting.n, NULL), 0);
-    meeting.run = *(unsigned *)arg;
+    begin_run(arg);
     while (!meeting.has_run) /* ends: the thread outside spawns */
         EXPECT_EQ(kin_yield(), 0);
     return kin_nursery_join(&meeting.n, NULL);
@@ -63,7 +71,7 @@ static void act_cancel(void)
 static int main_cancelled(void *arg)
 {
     meeting.main = kin_self();
-    meeting.run = *(unsigned *)arg;
+    begin_run(arg);
     EXPECT_EQ(kin_sleep(KIN_NEVER), KIN_CANCELLED);
     return 0;
 }
@@ -79,7 +87,7 @@ static bool wake_publish(void *object, struct kin__waiter *waiter, int *status)
     (void)status;
     meeting.task = waiter->task;
     meeting.ticket = waiter->ticket;
-    meeting.run = *(unsigned *)object;
+    begin_run(object);
     return true;
 }
 
@@ -105,9 +113,10 @@ static void *act_once_per_run(void *arg)
 {
     unsigned last = 0, run;
     (void)arg;
-    while ((run = meeting.run) != UINT32_MAX) {
+    /* pairs with the release in begin_run */
+    while ((run = kin__load_acquire(&meeting.run)) != UINT32_MAX) {
         if (run == last) {
-            sched_yield();
+            (void)kin__futex_wait(&meeting.run, last, -1);
             continue;
         }
         last = run;
@@ -122,13 +131,13 @@ static void meet(kin_task_fn *fn, void (*act)(void))
     struct kin_config config = KIN_CONFIG_INIT;
     pthread_t thread;
     meeting.act = act;
-    meeting.run = 0;
+    kin__store_relaxed(&meeting.run, 0u); /* alone: before the thread */
     EXPECT_EQ(pthread_create(&thread, NULL, act_once_per_run, NULL), 0);
     for (unsigned run = 1; run <= runs; run++) {
         config.workers = 1 + run % 3;
         EXPECT_EQ(kin_run(&config, fn, &run), 0);
     }
-    meeting.run = UINT32_MAX;
+    begin_run(&(unsigned){UINT32_MAX});
     EXPECT_EQ(pthread_join(thread, NULL), 0);
 }
 

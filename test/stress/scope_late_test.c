@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Goal: calls that come too late hit nobody: not the next nursery in the block, nor a runtime's end.
+ * Goal: calls that come too late hit nobody: no other nursery in the block, no runtime's end.
  * Method: threads call on handles that are joined at the same moment, each handle in one life only;
  *         runtimes end while threads still spawn into and cancel what was in them.
  */

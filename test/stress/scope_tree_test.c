@@ -93,4 +93,5 @@ KIN_TEST_LIMIT(random_trees_come_together, "NSM-2 NSM-4 F4 F5", 120)
     printf("seed %llu\n", (unsigned long long)kin_test_seed());
     run_on_few(grow_trees, NULL);
     EXPECT_EQ(run_reporting(16, grow_trees, NULL, NULL), 0);
+    EXPECT_EQ(run_reporting(256, grow_trees, NULL, NULL), 0);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Goal: a sleeper goes on when its time has come, never before, in order, and at once when asked to.
- * Method: real runtimes and the real clock; expectations are about order and "not before", never
- * about how soon.
+ * Goal: a sleeper goes on when its time has come, never before, in order, and at once when asked
+ * to. Method: real runtimes and the real clock; expectations are about order and "not before",
+ * never about how soon.
  */
 #include "kin_test.h"
 
@@ -81,6 +81,7 @@ KIN_TEST(a_sleep_never_ends_before_its_deadline, "T086 D043")
 enum { SLEEPERS = 100 };
 
 struct order {
+    int64_t margin; /* how long they have to fall asleep */
     kin_time start;
     kin_time step;
     unsigned log[SLEEPERS];
@@ -105,6 +106,12 @@ static int sleep_and_log(void *arg)
     return 0;
 }
 
+/* Whether all were asleep before the first deadline; a slow machine gets another, longer chance. */
+static bool was_in_time(const struct order *order)
+{
+    return order->parked == SLEEPERS && kin_now() < order->start;
+}
+
 static void expect_order(const struct order *order)
 {
     EXPECT_EQ(order->count, SLEEPERS);
@@ -118,19 +125,39 @@ static int sleep_sort(void *arg)
     struct order *order = arg;
     struct sleeper sleepers[SLEEPERS];
     KIN_NURSERY(n);
-    order->start = kin_after(KIN_MS(5));
+    order->start = kin_after(order->margin);
     for (unsigned i = 0; i < SLEEPERS; i++) {
         sleepers[i] = (struct sleeper){order, i * 37 % SLEEPERS};
         EXPECT_EQ(kin_spawn(&n, sleep_and_log, &sleepers[i]), 0);
     }
-    return kin_nursery_join(&n, NULL);
+    while (order->parked < SLEEPERS) /* ends: they run and park */
+        EXPECT_EQ(kin_yield(), 0);
+    int in_time = was_in_time(order);
+    EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
+    return in_time;
+}
+
+/* Runs a program of sleepers until they were all asleep in time. */
+static void expect_sorted(uint64_t seed, int64_t step, kin_task_fn *fn)
+{
+    struct kin_config config = KIN_CONFIG_INIT;
+    int in_time = 0;
+    config.workers = 1;
+    config.seed = seed;
+    config.stall_threshold = KIN_NEVER; /* being busy is a part of it */
+    for (int64_t margin = KIN_MS(5); !in_time && margin < KIN_SEC(5); margin *= 2) {
+        struct order order = {.margin = margin, .step = step};
+        in_time = kin_run(&config, fn, &order);
+        EXPECT_GE(in_time, 0);
+        if (in_time)
+            expect_order(&order);
+    }
+    EXPECT(in_time);
 }
 
 KIN_TEST(sleepers_of_one_worker_wake_in_the_order_of_their_deadlines, "T086 D044")
 {
-    struct order order = {.step = KIN_US(100)};
-    EXPECT_EQ(run_with(1, sleep_sort, &order), 0);
-    expect_order(&order);
+    expect_sorted(1, KIN_US(100), sleep_sort);
 }
 
 /* The same when the worker was busy meanwhile and finds all of them due at once. */
@@ -139,31 +166,26 @@ static int sleep_sort_late(void *arg)
     struct order *order = arg;
     struct sleeper sleepers[SLEEPERS];
     KIN_NURSERY(n);
-    order->start = kin_after(KIN_MS(20));
+    order->start = kin_after(order->margin);
     for (unsigned i = 0; i < SLEEPERS; i++) {
         sleepers[i] = (struct sleeper){order, i * 37 % SLEEPERS};
         EXPECT_EQ(kin_spawn(&n, sleep_and_log, &sleepers[i]), 0);
     }
     while (order->parked < SLEEPERS) /* ends: they run and park */
         EXPECT_EQ(kin_yield(), 0);
+    int in_time = was_in_time(order);
     while (kin_now() < order->start + order->step * SLEEPERS + KIN_MS(1))
         continue; /* busy, without a word to the scheduler */
     for (unsigned i = 0; order->count < SLEEPERS && i < 100000; i++)
         EXPECT_EQ(kin_yield(), 0); /* picks, so that the worker looks around while it is busy */
-    return kin_nursery_join(&n, NULL);
+    EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
+    return in_time;
 }
 
 KIN_TEST(sleepers_that_are_due_at_once_wake_in_the_order_of_their_deadlines, "T086 D044")
 {
-    for (uint64_t seed = 0; seed < 8; seed++) {
-        struct order order = {.step = KIN_US(50)};
-        struct kin_config config = KIN_CONFIG_INIT;
-        config.workers = 1;
-        config.seed = seed;
-        config.stall_threshold = KIN_NEVER; /* being busy is the point */
-        EXPECT_EQ(kin_run(&config, sleep_sort_late, &order), 0);
-        expect_order(&order);
-    }
+    for (uint64_t seed = 0; seed < 8; seed++)
+        expect_sorted(seed, KIN_US(50), sleep_sort_late);
 }
 
 /* ---- cancellation ---- */
@@ -341,7 +363,8 @@ static int wait_in_race(void *arg)
 static int set_in_race(void *arg)
 {
     struct race *race = arg;
-    while (kin_now() < race->deadline + KIN_US(15)) /* when the tick of the deadline ends */
+    /* until about when the tick of the deadline ends */
+    while (kin_now() < race->deadline + (INT64_C(1) << KIN__WHEEL_SHIFT) * 3 / 4)
         EXPECT_EQ(kin_checkpoint(), 0);
     flag_set(&race->flag, 5);
     return 0;

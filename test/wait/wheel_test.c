@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Goal: the wheel fires every deadline, never early, at most a tick late, equal ones in order.
- * Method: random insertions, removals and steps of time, from microseconds to years, against a plain
- * array that is searched from end to end; and the edges one by one.
+ * Method: random insertions, removals and steps of time, from microseconds to years, against a
+ * plain array that is searched from end to end; and the edges one by one.
  */
 #include "kin_test.h"
 
