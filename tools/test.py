@@ -547,6 +547,9 @@ def stage_examples(ctx):
         program = os.path.join(BUILD, "examples-" + variant, "kin")
         item(ctx, "example_kin_demo_" + variant, lambda program=program: must(
             [program, "demo", "--quick", "--no-million"], timeout=180))
+        if variant == "release" and ctx.wants("doc"):
+            library = os.path.join(BUILD, "examples-release", "libkin.a")
+            script(ctx, "doc", [sys.executable, "doc/check.py", "--library", library])
 
 
 def stage_man(ctx):
