@@ -24,7 +24,7 @@
 #define ONE_SEARCHER 1u
 #define ONE_SLEEPER (1u << 16)
 #define SPIN_FIRST_NS 1000
-#define MOMENT_LAST_NS 1000000  /* the longest moment slept while private work exists */
+#define MOMENT_LAST_NS 1000000u /* the longest moment slept while private work exists */
 
 /* Becomes the searcher, unless there is one. */
 static bool search_begin(struct kin__sched *sched)
@@ -218,16 +218,29 @@ static struct kin__task *search(struct kin__worker *worker)
     return task;
 }
 
+/* How long the searcher sleeps, which may have found that others have work that it cannot take: in
+ * moments that grow from one call to the next. One who asks is enough, it passes the search on. */
+static int64_t searcher_bound(struct kin__worker *worker, int64_t bound)
+{
+    if (!kin__steal_is_worth(worker)) {
+        worker->moment_ns = 0;
+        return bound;
+    }
+    uint32_t moment = worker->moment_ns ? worker->moment_ns : KIN__SPIN_LAST_NS;
+    worker->moment_ns = moment * 2 < MOMENT_LAST_NS ? moment * 2 : MOMENT_LAST_NS;
+    return bound < 0 || bound > worker->moment_ns ? worker->moment_ns : bound;
+}
+
 struct kin__task *kin__idle_wait(struct kin__worker *worker)
 {
     struct kin__sched *sched = worker->sched;
     /* relaxed: a lone worker has nobody to rob */
     bool is_searcher = kin__load_relaxed(&sched->alive) > 1 && search_begin(sched);
-    /* ends: a moment is bounded, then NULL */
-    for (int64_t moment = KIN__SPIN_LAST_NS * 2;; moment *= 2) {
+    for (;;) { /* ends: a sleep from which nobody woke it as the searcher */
         if (is_searcher) {
             struct kin__task *task = search(worker);
             if (task || kin__inject_len(&sched->inject)) {
+                worker->moment_ns = 0;
                 search_found(worker);
                 return task;
             }
@@ -240,11 +253,8 @@ struct kin__task *kin__idle_wait(struct kin__worker *worker)
                 search_found(worker);
             return NULL;
         }
-        if (moment > MOMENT_LAST_NS)
-            moment = MOMENT_LAST_NS;
-        /* One who asks is enough: it passes the search on when it gets something. */
-        if (is_searcher && (bound < 0 || bound > moment) && kin__steal_is_worth(worker))
-            bound = moment;
+        if (is_searcher)
+            bound = searcher_bound(worker, bound);
         is_searcher = sleep_listed(worker, is_searcher, bound);
         if (!is_searcher)
             return NULL;

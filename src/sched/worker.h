@@ -89,6 +89,8 @@ struct kin__worker {
     uint32_t victim_next;           /* for round-robin */
     uint64_t yield_due;             /* the pick from which on yielded takes part in turned picks */
     uint32_t spin_ns;               /* the longest moment a search of its own spins; see idle.c */
+    /* how long it slept while work was out of reach; 0: it was not */
+    uint32_t moment_ns;
     int64_t now;                    /* the clock as last read */
     struct kin__rng rng;
     struct kin__stack_cache stacks;

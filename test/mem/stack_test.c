@@ -652,7 +652,15 @@ static uint64_t take_with_failure(uint64_t n, bool forever, size_t *nulls)
     return requests;
 }
 
-#if !KIN__ASAN && !KIN__TSAN
+/* Sanitizers have memory of their own in the process, and so has the emulator that runs the tests
+ * of other machines. */
+#if defined(__aarch64__)
+#define COUNTS_ADDRESS_SPACE 0
+#else
+#define COUNTS_ADDRESS_SPACE (!KIN__ASAN && !KIN__TSAN)
+#endif
+
+#if COUNTS_ADDRESS_SPACE
 static size_t address_space(void)
 {
     size_t pages = 0;
@@ -673,7 +681,7 @@ KIN_TEST(exhausted_memory_leaves_the_pool_consistent, "")
 
     EXPECT_EQ(nulls, 0);
     EXPECT_EQ(requests, 8); /* two for each of four segments */
-#if !KIN__ASAN && !KIN__TSAN
+#if COUNTS_ADDRESS_SPACE
     size_t before = address_space();
 #endif
     for (uint64_t n = 1; n <= requests; n++) {
@@ -683,7 +691,7 @@ KIN_TEST(exhausted_memory_leaves_the_pool_consistent, "")
         EXPECT_GT(nulls, 0);
         EXPECT_EQ(nulls, 200 - ((16u << (n - 1) / 2) - 16u)); /* all but the earlier segments' */
     }
-#if !KIN__ASAN && !KIN__TSAN
+#if COUNTS_ADDRESS_SPACE
     EXPECT_LT(address_space(), before + 16 * 36864); /* less than one segment */
 #endif
 }

@@ -395,6 +395,7 @@ KIN_TEST(a_wake_through_the_first_case_takes_the_later_ones_back, "A8 A10")
 struct asked {
     struct event event;
     unsigned flags;
+    bool by_nursery; /* cancelled with its nursery, not by name */
     atomic_int rc, again;
     atomic_bool was_cancelled;
 };
@@ -420,24 +421,27 @@ static int cancel_while_parked(void *arg)
     KIN_NURSERY(n);
     EXPECT_EQ(kin_spawn_with(&n, NULL, wait_asked, asked, 0, &ref), 0);
     let_it_park(&asked->event);
-    EXPECT_EQ(kin_task_cancel(ref), 0);
+    if (asked->by_nursery)
+        kin_nursery_cancel(&n, KIN_CANCELLED);
+    else
+        EXPECT_EQ(kin_task_cancel(ref), 0);
     if (asked->flags & KIN__WAIT_SHIELDED) {
         for (int i = 0; i < 200; i++)
-            EXPECT_EQ(kin_yield(), 0);
+            EXPECT_EQ(kin_yield(), asked->by_nursery ? KIN_CANCELLED : 0);
         EXPECT(has_waiters(&asked->event)); /* it did not hear of it */
         event_set(&asked->event, 65);
     }
-    EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
+    EXPECT_EQ(kin_nursery_join(&n, NULL), asked->by_nursery ? KIN_CANCELLED : 0);
     EXPECT(!has_waiters(&asked->event));
     return 0;
 }
 
 KIN_TEST(a_cancellation_ends_a_park_and_takes_the_waiter_back, "A7 B12 T012 NSM:4.2")
 {
-    for (unsigned workers = 1; workers <= 2; workers++) {
-        struct asked asked = {.rc = 1};
+    for (unsigned i = 0; i < 4; i++) {
+        struct asked asked = {.rc = 1, .by_nursery = i / 2};
         event_init(&asked.event);
-        EXPECT_EQ(run_with(workers, cancel_while_parked, &asked), 0);
+        EXPECT_EQ(run_with(1 + i % 2, cancel_while_parked, &asked), 0);
         EXPECT_EQ(asked.rc, KIN_CANCELLED);
         EXPECT(asked.was_cancelled);
         EXPECT_EQ(asked.again, KIN_CANCELLED);
@@ -447,10 +451,10 @@ KIN_TEST(a_cancellation_ends_a_park_and_takes_the_waiter_back, "A7 B12 T012 NSM:
 
 KIN_TEST(a_shielded_wait_is_not_ended_by_a_cancellation, "B12 G107")
 {
-    for (unsigned workers = 1; workers <= 2; workers++) {
-        struct asked asked = {.flags = KIN__WAIT_SHIELDED};
+    for (unsigned i = 0; i < 4; i++) {
+        struct asked asked = {.flags = KIN__WAIT_SHIELDED, .by_nursery = i / 2};
         event_init(&asked.event);
-        EXPECT_EQ(run_with(workers, cancel_while_parked, &asked), 0);
+        EXPECT_EQ(run_with(1 + i % 2, cancel_while_parked, &asked), 0);
         EXPECT_EQ(asked.rc, 65);
         EXPECT(asked.was_cancelled); /* but not forgotten either */
         EXPECT_EQ(asked.again, KIN_CANCELLED);

@@ -44,9 +44,13 @@ static int meet_others(void *arg)
 
 static int feed_all_workers(void *arg)
 {
+    struct kin__sched *sched = kin__worker_self()->sched;
     struct kin_stats stats;
     KIN_NURSERY(n);
     (void)arg;
+    /* relaxed: asked until it holds; ends: all others sleep and nobody searches */
+    while (kin__load_relaxed(&sched->idle) != (WORKERS - 1) << 16)
+        sched_yield();
     for (uintptr_t i = 0; i < TASKS; i++)
         EXPECT_EQ(kin_spawn(&n, meet_others, (void *)i), 0);
     EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
@@ -66,6 +70,7 @@ KIN_TEST(every_worker_gets_work_under_every_policy, "SCHED:7.2.1 SCHED:7.3.1 SCH
         memset(&tally, 0, sizeof tally);
         config.workers = WORKERS;
         config.workers_max = WORKERS;
+        config.stall_threshold = KIN_NEVER; /* nobody rescues: each wakes the next */
         config.victim = (enum kin_victim)victim;
         config.seed = kin_test_seed();
         EXPECT_EQ(kin_run(&config, feed_all_workers, NULL), 0);

@@ -134,7 +134,11 @@ static int come_late(void *arg)
         EXPECT_EQ(kin_nursery_open(&n, NULL), 0);
         memcpy(&late, &n, sizeof n);
         struct kin__scope *block = scope_of(&n);
+        uint64_t name = kin__load_relaxed(&block->frame.name); /* alone: the test's own */
         EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
+        /* It ended twice: under the lock, before a late caller can have it, and when it was freed.
+         * alone: nobody has the block */
+        EXPECT_EQ((kin__load_relaxed(&block->frame.name) - name) >> KIN__FRAME_INDEX_BITS, 2);
         EXPECT_EQ(kin_spawn(&late, count_it, &ran), KIN_NOSCOPE); /* nobody has it now */
         EXPECT_EQ(kin_nursery_open(&n, NULL), 0);
         EXPECT_PTR(scope_of(&n), block); /* the same block in its next life */

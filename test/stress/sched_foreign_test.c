@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { RUNS = 800, THREADS = 3, SPAWNS = 4000 };
 
@@ -154,6 +155,44 @@ KIN_TEST(a_runtime_may_end_with_a_cancellation_from_outside, "F4 A7")
 KIN_TEST(a_runtime_may_end_with_a_wake_from_outside, "F4 W:4.3")
 {
     meet(main_woken, act_wake);
+}
+
+/* The same, drawn out: a thread that is inside when the last task ends is waited for. */
+static struct {
+    _Atomic(struct kin__sched *) sched;
+    atomic_bool is_in, has_left;
+} visit;
+
+static void *pay_a_visit(void *arg)
+{
+    struct kin__sched *sched;
+    (void)arg;
+    while (!(sched = visit.sched))
+        sched_yield();
+    (void)kin__add_relaxed(&sched->visitors, 1u); /* as push_outside does */
+    visit.is_in = true;
+    usleep(20000);
+    visit.has_left = true;
+    (void)kin__sub_acq_rel(&sched->visitors, 1u); /* pairs with wait_for_visitors */
+    return NULL;
+}
+
+static int be_visited(void *arg)
+{
+    (void)arg;
+    visit.sched = kin__worker_self()->sched;
+    while (!visit.is_in)
+        EXPECT_EQ(kin_yield(), 0);
+    return 0;
+}
+
+KIN_TEST(a_runtime_waits_for_a_thread_that_is_inside, "F4")
+{
+    pthread_t thread;
+    EXPECT_EQ(pthread_create(&thread, NULL, pay_a_visit, NULL), 0);
+    EXPECT_EQ(kin_run(NULL, be_visited, NULL), 0);
+    EXPECT(visit.has_left);
+    EXPECT_EQ(pthread_join(thread, NULL), 0);
 }
 
 /* ---- many threads, one runtime ---- */
