@@ -663,8 +663,11 @@ static void unwind(struct kin__task *task)
 {
     struct kin__scope *scope;
     /* relaxed: the task's own field */
-    while ((scope = kin__load_relaxed(&task->inner))) /* ends: each join makes one fewer */
+    while ((scope = kin__load_relaxed(&task->inner))) { /* ends: each join makes one fewer */
+        /* relaxed: the owner's own; another value means that the handle was opened twice */
+        KIN__CHECK(kin__load_relaxed(&scope->handle->scope) == scope, "NSM-4: opened twice");
         kin_nursery_leave_((struct kin_nursery *)(void *)scope->handle);
+    }
 }
 
 const struct kin__owner_ops kin__scope_owner_ops = {child_done, unwind};

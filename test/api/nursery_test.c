@@ -158,6 +158,7 @@ static int end_empty(void *arg)
         EXPECT_EQ(kin_nursery_poll(&n, &how), 0);
         kin_nursery_cancel(&n, 0);
         EXPECT_EQ(kin_nursery_state(&n), KIN_NURSERY_CLOSED);
+        EXPECT_PTR(kin_nursery_alloc(&n, 8), NULL);
         EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
     }
     {

@@ -3,21 +3,21 @@
  * The nursery: a word (live, state) and the list of children, changed together under the nursery's
  * lock.
  *
- * State.  live counts the children, the body token that the owner gives up when it joins, and a
- * token for each cancel that is walking through the list. state is one of the five of the
- * nursery's machine; close seals it on top: join refuses outsiders only, a sealed nursery refuses
- * everybody. Unlocking publishes all of it and is the last touch.
+ * State.  live counts the children, the body's token while the state is OPEN, and a token for
+ * each cancel that is walking through the list (a cancel of an open one takes over the body's).
+ * state is one of the five of the nursery's machine; close seals it on top: join refuses outsiders
+ * only, a sealed nursery refuses everybody. Unlocking publishes all of it and is the last touch.
  *
  *     spawn    lock; admitted? live + 1, link; unlock; then the child is put in a run queue
  *     drop     lock; live - 1; at 0: terminal state, note the waiting owner; unlock; then wake the
  *              owner through its frame, not through the nursery
  *     end      unlink, drop
- *     close    lock; OPEN -> CLOSING, sealed; unlock
+ *     close    lock; sealed; OPEN -> CLOSING, drop the body token; unlock
  *     join     lock; OPEN -> CLOSING, drop the body token; run own unstarted children in place;
  *              lock; over? else leave a note for the last one; unlock; park; lock, look, unlock;
  *              after that the memory goes back
- *     cancel   lock; OPEN or CLOSING -> CANCELLING, live + 1; unlock; then mark every child in the
- *              list, the lock given up in between; drop
+ *     cancel   lock; OPEN -> CANCELLING, or CLOSING -> CANCELLING, live + 1; unlock; then mark
+ *              every child in the list, the lock given up in between; drop
  *
  * Actors.  Owner: spawns children 0 and 1, perhaps closes, joins, perhaps runs child 0 in place.
  * Child 1 spawns child 2 (a member). Outsider: tries to spawn child 3. Canceller. Outsider and
@@ -231,10 +231,14 @@ proctype Canceller()
         take_lock();
         if
         :: state == OPEN || state == CLOSING ->
-            atomic { set_state(CANCELLING); ok = 1;
+            atomic { ok = 1;
 #ifndef BUG_NO_WALK_TOKEN
-                     live++
+                     /* while it is open the body's token becomes the walk's */
+                     if :: state != OPEN -> live++ :: else fi;
+#else
+                     if :: state == OPEN -> live-- :: else fi;
 #endif
+                     set_state(CANCELLING)
             }
         :: else
         fi;
@@ -290,13 +294,18 @@ proctype Owner()
     if
     :: true ->                                      /* close first, then join */
         take_lock();
-        atomic { sealed = 1; if :: state == OPEN -> set_state(CLOSING) :: else fi };
-        unlock()
+        sealed = 1;
+        if
+        :: state == OPEN -> set_state(CLOSING); drop_and_unlock()
+        :: else -> unlock()
+        fi
     :: true
     fi;
     take_lock();                                    /* join */
-    atomic { if :: state == OPEN -> set_state(CLOSING) :: else fi; ok = (live == 1) };
-    drop_and_unlock();
+    if
+    :: state == OPEN -> atomic { set_state(CLOSING); ok = (live == 1) }; drop_and_unlock()
+    :: else -> ok = (live == 0); unlock()
+    fi;
     if                                              /* in place: my own child, next in my queue */
     :: atomic { !ok && queued[0] -> queued[0] = 0 };
         end_child(0);

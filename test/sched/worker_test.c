@@ -416,7 +416,7 @@ static int play_pingpong(void *arg)
     EXPECT_EQ(kin_spawn(&n, play, &players[1]), 0);
     EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
     EXPECT_GE(pingpong.laps, 100);
-    if (!yields)
+    if (!yields && !getenv("KIN_HARD"))
         EXPECT_LE(pingpong.laps, 140); /* a streak ends sooner than the order is turned round */
     return 0;
 }
