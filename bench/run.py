@@ -470,7 +470,8 @@ def short(command):
     """A command as a reader would type it: paths relative to the repository."""
     words = []
     for word in map(str, command):
-        words.append(os.path.relpath(word, ROOT) if (word + "/").startswith(str(ROOT) + "/") else word)
+        is_inside = (word + "/").startswith(str(ROOT) + "/")
+        words.append(os.path.relpath(word, ROOT) if is_inside else word)
     return " ".join(words)
 
 
