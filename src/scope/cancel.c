@@ -165,16 +165,28 @@ int kin_task_cancel(struct kin_task_ref ref)
     return is_alive ? 0 : KIN_STALE;
 }
 
+/* Whether the task was asked, or is about to be: its nursery is being cancelled, and the walk of
+ * whoever did that has not come to it yet. */
+static uint64_t asked(struct kin__task *task)
+{
+    uint64_t requests = task ? kin__word_requests(task) : 0;
+    if (!task || (requests & (KIN__CANCEL | KIN__KILL)))
+        return requests;
+    struct kin__scope *scope = kin__load_relaxed(&task->scope); /* relaxed: constant */
+    /* pairs with the release in kin__scope_move_locked: CANCELLING comes with its reason */
+    uint64_t word = kin__load_acquire(&scope->word);
+    return kin__scope_state(word) == KIN_NURSERY_CANCELLING ? requests | KIN__CANCEL : requests;
+}
+
 bool kin_cancelled(void)
 {
-    struct kin__task *task = kin__task_self();
-    return task && kin__word_requests(task);
+    return asked(kin__task_self()) != 0;
 }
 
 int kin_cancel_reason(void)
 {
     struct kin__task *task = kin__task_self();
-    uint64_t requests = task ? kin__word_requests(task) : 0;
+    uint64_t requests = asked(task);
     if (!requests)
         return 0;
     if (requests & (KIN__CANCEL | KIN__KILL))
