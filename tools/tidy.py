@@ -41,7 +41,6 @@ LONG_WAIVER = "long:"
 # Source files without a test twin of their own, and why.
 TWIN_EXCEPTIONS = {
     "src/plat/switch_generic.c": "context_test.c runs it in the build that uses it",
-    "src/plat/linux/proc.c": "topology_test.c covers it: environment, entropy, abort, writing",
 }
 
 # What only plat may touch.
