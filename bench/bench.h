@@ -34,6 +34,22 @@ int bench_skynet(void);
 int bench_steal(void);
 int bench_parked(void);
 int bench_sleepers(void);
+int bench_pingpong(void);
+int bench_crossping(void);
+int bench_chan(void);
+int bench_crossbuf(void);
+int bench_ring(void);
+int bench_chansky(void);
+int bench_close(void);
+int bench_select(void);
+int bench_mutex(void);
+int bench_mutexheld(void);
+int bench_nursery0(void);
+int bench_checkpoint(void);
+int bench_defer(void);
+int bench_cancel(void);
+int bench_canceltree(void);
+int bench_hog(void);
 
 /* ns of the clock that suits the number of workers. */
 int64_t bench_now(void);
@@ -42,12 +58,20 @@ int64_t bench_cpu(void);
 /* Bytes that the process occupies, page tables included. */
 int64_t bench_memory(void);
 void bench_print(const char *name, double value, const char *unit);
-/* Ends the program with a message when rc is a failure. */
-void bench_must(int rc, const char *what);
+/* Ends the program with a message. */
+_Noreturn void bench_die(int rc, const char *what);
+/* The same when rc is a failure. Inline: it stands in the loops that are measured. */
+static inline void bench_must(int rc, const char *what)
+{
+    if (__builtin_expect(rc < 0, 0))
+        bench_die(rc, what);
+}
 /* Allocates zeroed memory and touches it, or ends the program. */
 void *bench_alloc(int64_t count, int64_t size);
 /* Runs fn as the first task of a runtime with the workers asked for. */
 int bench_run(kin_task_fn *fn);
+/* The same with another number of workers, from any thread. */
+int bench_run_on(unsigned workers, kin_task_fn *fn);
 /* The i-th of a fixed row of random numbers, the same for every peer. */
 uint64_t bench_random(uint64_t i);
 /* Sorts in place, smallest first. */

@@ -26,14 +26,11 @@ static bool baton_try(void *object, void *io, int *status)
 static bool baton_publish(void *object, struct kin__waiter *waiter, int *status)
 {
     struct bench_baton *baton = object;
+    (void)status;
     kin__lock_take(&baton->lock, KIN__RANK_WAIT);
     bool is_here = kin__load_relaxed(&baton->is_here); /* relaxed: under the lock */
-    if (is_here) {
-        kin__store_relaxed(&baton->is_here, 0u); /* relaxed: under the lock */
-        *status = 0;
-    } else {
+    if (!is_here)
         baton->waiter = waiter;
-    }
     kin__lock_give(&baton->lock, KIN__RANK_WAIT);
     return !is_here;
 }
@@ -82,11 +79,10 @@ static bool gate_try(void *object, void *io, int *status)
 static bool gate_publish(void *object, struct kin__waiter *waiter, int *status)
 {
     struct bench_gate *gate = object;
+    (void)status;
     kin__lock_take(&gate->lock, KIN__RANK_WAIT);
     bool is_open = kin__load_relaxed(&gate->is_open); /* relaxed: under the lock */
-    if (is_open)
-        *status = 0;
-    else
+    if (!is_open)
         kin__list_push_back(&gate->waiters, &waiter->link);
     kin__lock_give(&gate->lock, KIN__RANK_WAIT);
     return !is_open;

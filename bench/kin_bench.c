@@ -50,10 +50,8 @@ void bench_print(const char *name, double value, const char *unit)
     printf("%s %.6g %s\n", name, value, unit);
 }
 
-void bench_must(int rc, const char *what)
+void bench_die(int rc, const char *what)
 {
-    if (rc >= 0)
-        return;
     fprintf(stderr, "%s: %s\n", what, kin_status_name(rc));
     exit(1);
 }
@@ -68,14 +66,19 @@ void *bench_alloc(int64_t count, int64_t size)
     return memset(p, 0, (size_t)(count * size));
 }
 
-int bench_run(kin_task_fn *fn)
+int bench_run_on(unsigned workers, kin_task_fn *fn)
 {
     struct kin_config config = KIN_CONFIG_INIT;
-    config.workers = bench_args.workers;
+    config.workers = workers;
     config.stall_threshold = bench_args.stall_threshold;
     config.stack_max_bytes = (size_t)bench_args.stack_kib * 1024;
     bench_must(kin_run(&config, fn, NULL), "kin_run");
     return 0;
+}
+
+int bench_run(kin_task_fn *fn)
+{
+    return bench_run_on(bench_args.workers, fn);
 }
 
 uint64_t bench_random(uint64_t i)
@@ -101,10 +104,20 @@ static const struct {
     const char *name;
     int (*run)(void);
 } cases[] = {
-    {"switch", bench_switch},     {"yield", bench_yield},   {"spawn1", bench_spawn1},
-    {"batch", bench_batch},       {"queued", bench_queued}, {"parkwake", bench_parkwake},
-    {"fib", bench_fib},           {"skynet", bench_skynet}, {"steal", bench_steal},
-    {"parked", bench_parked},     {"sleepers", bench_sleepers},
+    {"switch", bench_switch},         {"yield", bench_yield},
+    {"spawn1", bench_spawn1},         {"batch", bench_batch},
+    {"queued", bench_queued},         {"parkwake", bench_parkwake},
+    {"fib", bench_fib},               {"skynet", bench_skynet},
+    {"steal", bench_steal},           {"parked", bench_parked},
+    {"sleepers", bench_sleepers},     {"pingpong", bench_pingpong},
+    {"crossping", bench_crossping},   {"chan", bench_chan},
+    {"crossbuf", bench_crossbuf},     {"ring", bench_ring},
+    {"chansky", bench_chansky},       {"close", bench_close},
+    {"select", bench_select},         {"mutex", bench_mutex},
+    {"mutexheld", bench_mutexheld},   {"nursery0", bench_nursery0},
+    {"checkpoint", bench_checkpoint}, {"defer", bench_defer},
+    {"cancel", bench_cancel},         {"canceltree", bench_canceltree},
+    {"hog", bench_hog},
 };
 
 int main(int argc, char **argv)

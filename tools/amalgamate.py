@@ -23,6 +23,11 @@ TOKEN = re.compile(r"""/\*.*?\*/ | //[^\n]* | "(?:\\.|[^"\\])*" | '(?:\\.|[^'\\]
 LOCAL_INCLUDE = re.compile(r'^#\s*include\s+"([^"]+)"')
 PUBLIC_INCLUDE = re.compile(r"^#\s*include\s+<kin/[^>]+>")
 
+# Names that libc declares: a static one of the same name cannot share a file with its header.
+LIBC = {"accept", "bind", "close", "connect", "dup", "index", "kill", "link", "listen", "open",
+        "pause", "pipe", "poll", "raise", "read", "recv", "remove", "rename", "select", "send",
+        "shutdown", "signal", "socket", "stat", "sync", "unlink", "wait", "write"}
+
 MACHINES = [("x86_64", "defined(__x86_64__) && defined(__LP64__)"),
             ("aarch64", "defined(__aarch64__)")]
 
@@ -111,7 +116,7 @@ def names_of(declaration):
     plain = re.sub(r"\b(?:struct|union|enum)\s*\w*\s*\{\}", "int", plain)
     plain = re.sub(r"__attribute__\s*\(\(.*?\)\)|\b_Atomic\s*\([^()]*\)", "", plain, flags=re.S)
     plain = re.sub(r"_Alignas\s*\([^()]*(?:\([^()]*\))?[^()]*\)", "", plain)
-    match = re.search(r"\b(?:static|typedef)\b(.*)", plain, re.S)
+    match = re.search(r"\b(?:static|typedef|INLINE)\b(.*)", plain, re.S)
     if match and not re.search(r"\b_Static_assert\b", plain):
         names.append(declared_name(match.group(1)))
     return [name for name in names if not name.startswith(("kin_", "KIN_"))]
@@ -126,7 +131,7 @@ def clashes(files):
                 owners.setdefault(name, set()).add(path)
     renames = {path: {} for path, _ in files}
     for name, paths in owners.items():
-        if len(paths) > 1:
+        if len(paths) > 1 or name in LIBC:
             for path in paths:
                 stem = os.path.splitext(os.path.basename(path))[0]
                 renames[path][name] = "%s_%s" % (stem, name)
@@ -137,13 +142,25 @@ def rename(text, names):
     """The text with names replaced, but not those of members nor in comments and strings."""
     if not names:
         return text
-    out, before = [], ""
+    out, before, bodies, is_tagged = [], "", [], False
     for token in TOKEN.findall(text):
-        if token in names and before not in (".", "->"):
+        is_member = before in (".", "->")
+        if bodies and bodies[-1]:  # in a struct: types and sizes are names, the rest are members
+            is_member = before not in ("struct", "union", "enum", "[")
+        if token == "{":
+            bodies.append(is_tagged)
+        elif token == "}" and bodies:
+            bodies.pop()
+        if token in names and not is_member:
             token = names[token]
         out.append(token)
-        if not token.isspace():
-            before = token
+        if token.isspace() or token.startswith(("/*", "//")):
+            continue
+        if token in ("struct", "union"):
+            is_tagged = True
+        elif not re.match(r"\w+$", token):
+            is_tagged = False
+        before = token
     return "".join(out)
 
 

@@ -21,11 +21,11 @@ examples all come through here. A documented function looks like this:
 import os
 import re
 
-FIELDS = ["From", "Parks", "Cancel", "Budget", "Returns", "Spec"]
+FIELDS = ["From", "Parks", "Cancel", "Needs", "Budget", "Returns", "Spec"]
 ATTRIBUTES = ["KIN_API", "KIN_MUST_USE", "KIN_NORETURN", "KIN_PURE", "static", "inline"]
 
 BLOCK = re.compile(r"/\*\*\n(.*?)\*/\n(.*?)(?:;|\n\{)", re.S)
-EXPORTED = re.compile(r"^KIN_API\b[^;{]*?\b(kin_\w+)\s*\(", re.M)
+EXPORTED = re.compile(r"^KIN_API\b[^;{]*?\b((?:kin|janus)_\w+)\s*\(", re.M)
 INCLUDE = re.compile(r"^#include <kin/(\w+\.h)>$", re.M)
 FIELD = re.compile(r"^(%s):\s*(.*)$" % "|".join(FIELDS))
 

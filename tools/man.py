@@ -15,7 +15,7 @@ import kinheaders  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TITLES = [("From", "CALLED FROM"), ("Parks", "PARKS"), ("Cancel", "CANCELLATION"),
-          ("Budget", "BUDGET")]
+          ("Needs", "CAPABILITY"), ("Budget", "BUDGET")]
 
 
 def version():

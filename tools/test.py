@@ -345,6 +345,8 @@ def stage_tidy(ctx):
 
 
 def stage_headers(ctx):
+    if not ctx.only or ctx.only in "compile_fail":
+        script(ctx, "compile_fail", ["test/api/compile_fail_test.sh", ctx.only])
     if ctx.only and not any(ctx.only in "header_" + os.path.basename(path)
                             for path in glob.glob(os.path.join(ROOT, "include/kin/*.h"))):
         return

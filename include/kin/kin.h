@@ -1,14 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kin: structured concurrency for C. Everything but the lab.
+ * kin: structured concurrency for C. Everything but <kin/janus.h> and the lab.
  */
 #ifndef KIN_KIN_H
 #define KIN_KIN_H
 
 #include <kin/base.h>
+#include <kin/budget.h>
+#include <kin/chan.h>
+#include <kin/cleanup.h>
+#include <kin/combine.h>
+#include <kin/local.h>
 #include <kin/nursery.h>
+#include <kin/obligation.h>
+#include <kin/pool.h>
+#include <kin/queue.h>
 #include <kin/run.h>
+#include <kin/select.h>
 #include <kin/status.h>
+#include <kin/stream.h>
+#include <kin/sync.h>
 #include <kin/task.h>
 #include <kin/time.h>
 #include <kin/view.h>

@@ -27,6 +27,7 @@
 #define KIN_NURSERY_H
 
 #include <kin/base.h>
+#include <kin/budget.h>
 #include <kin/run.h>
 #include <kin/status.h>
 #include <kin/task.h>
@@ -60,21 +61,55 @@ struct kin_nursery {
 #endif
 };
 
+/* Who gives a task of the nursery more when its budget is used up. */
+enum kin_recharge {
+    KIN_RECHARGE_PROFILE = 0, /* as the runtime's profile says */
+    KIN_RECHARGE_AUTO,        /* the nursery, from its pool, at once */
+    KIN_RECHARGE_MANUAL       /* somebody, by kin_budget_recharge */
+};
+
+/* What a task does whose budget is used up and which nobody recharges at once. */
+enum kin_on_exhausted {
+    KIN_EXHAUSTED_WAIT = 0, /* waits until somebody does */
+    KIN_EXHAUSTED_FAIL      /* the operation fails with KIN_BUDGET */
+};
+
+/* How soon a woken task runs; a hint that starves nobody. */
+enum kin_priority {
+    KIN_PRIORITY_NORMAL = 0,
+    KIN_PRIORITY_HIGH, /* before the others that were woken */
+    KIN_PRIORITY_LOW   /* behind them, with those that yielded */
+};
+
 struct kin_nursery_options {
     size_t size;
     const char *name;           /* kept until the join; for dumps and reports */
+    kin_time deadline;          /* cancels the nursery, whose join is KIN_TIMEOUT then; 0: none */
+    int64_t cancel_grace;       /* ns a cancelled child may take before it is reported; 0: 5 s */
     enum kin_on_error on_error; /* 0: KIN_FAIL_FAST */
+    struct kin_budget budget;   /* the children's pool; all zero: the parent's, by profile */
+    enum kin_recharge recharge;
+    enum kin_on_exhausted on_exhausted;
     unsigned tasks_max;         /* most children alive at once; 0: no limit */
     unsigned errors_max;        /* failures kept; 0: 16 */
 };
-#define KIN_NURSERY_OPTIONS_INIT { sizeof(struct kin_nursery_options), 0, KIN_FAIL_FAST, 0, 0 }
+#define KIN_NURSERY_OPTIONS_INIT                                                                   \
+    { sizeof(struct kin_nursery_options), 0, 0, 0, KIN_FAIL_FAST, { 0, 0, 0, 0, 0 },               \
+      KIN_RECHARGE_PROFILE, KIN_EXHAUSTED_WAIT, 0, 0 }
 
 struct kin_spawn_options {
     size_t size;
-    const char *name;       /* kept until the task is over */
-    size_t stack_max_bytes; /* 0: the runtime's */
+    const char *name;                 /* kept until the task is over */
+    struct kin_budget budget;         /* all zero: the default, by profile */
+    struct kin_budget recharge_limit; /* how much it may give itself in all; needs KIN_CAP_BUDGET */
+    uint32_t caps;                    /* 0: by profile; KIN_CAP_NONE: none; else a set of KIN_CAP_ */
+    enum kin_priority priority;
+    size_t stack_max_bytes;           /* 0: the runtime's */
+    kin_time slot_deadline;           /* how long to wait for room under tasks_max; 0: not at all */
 };
-#define KIN_SPAWN_OPTIONS_INIT { sizeof(struct kin_spawn_options), 0, 0 }
+#define KIN_SPAWN_OPTIONS_INIT                                                                     \
+    { sizeof(struct kin_spawn_options), 0, { 0, 0, 0, 0, 0 }, { 0, 0, 0, 0, 0 }, 0,                \
+      KIN_PRIORITY_NORMAL, 0, 0 }
 
 /**
  * kin_nursery_open - open a nursery in the running task.
@@ -84,7 +119,9 @@ struct kin_spawn_options {
  * The task becomes its owner. A task must not return with a nursery open; KIN_NURSERY sees to that.
  *
  * From:    task
- * Returns: 0, KIN_NOTASK, -EINVAL for a wrong size or NULL
+ * Needs:   KIN_CAP_SPAWN
+ * Returns: 0, KIN_NOTASK, KIN_NOCAP, KIN_BUDGET when the task cannot give it that budget, -ENOMEM,
+ *          -EINVAL for a wrong size or NULL, KIN_UNSUPPORTED in the core profile
  * Spec:    [SCHED:8.1.1] [NSM:2.2]
  */
 KIN_API KIN_MUST_USE int kin_nursery_open(struct kin_nursery *n,
@@ -100,8 +137,10 @@ KIN_API KIN_MUST_USE int kin_nursery_open(struct kin_nursery *n,
  *
  * From:    anywhere
  * Parks:   no
- * Returns: 0, KIN_NOSCOPE when the nursery admits nobody, KIN_FULL under tasks_max, -ENOMEM,
- *          -EINVAL
+ * Needs:   KIN_CAP_SPAWN
+ * Budget:  1 op; 1 spawn of the nursery's pool
+ * Returns: 0, KIN_NOSCOPE when the nursery admits nobody, KIN_FULL under tasks_max, KIN_BUDGET,
+ *          KIN_NOCAP, -ENOMEM, -EINVAL, KIN_UNSUPPORTED in the core profile
  * Spec:    [NSM:3.1] [SCHED:8.1.2] [N1001]
  */
 KIN_API KIN_MUST_USE int kin_spawn(struct kin_nursery *n, kin_task_fn *fn, void *arg);
@@ -123,7 +162,7 @@ KIN_API KIN_MUST_USE int kin_spawn_copy(struct kin_nursery *n, kin_task_fn *fn, 
                                         size_t arg_size);
 
 /**
- * kin_spawn_with - start a child with a name, a stack of its own size, and a handle to it.
+ * kin_spawn_with - start a child with options, and get a name for it.
  * @n:        an open nursery.
  * @options:  borrowed; NULL for all defaults.
  * @fn:       what the child runs.
@@ -131,9 +170,15 @@ KIN_API KIN_MUST_USE int kin_spawn_copy(struct kin_nursery *n, kin_task_fn *fn, 
  * @arg_size: bytes to copy, or 0.
  * @out:      receives the child's name; may be NULL.
  *
+ * In a full nursery it waits for room until options->slot_deadline, in order of arrival; a thread
+ * blocks meanwhile. What is known of a child with a name (192 bytes) stays with the nursery until
+ * that is released, so a nursery that lives for long should not ask for names that nobody needs.
+ *
  * From:    anywhere
- * Parks:   no
- * Returns: as kin_spawn
+ * Parks:   only for room
+ * Cancel:  ends the wait for room with KIN_NOSCOPE
+ * Returns: as kin_spawn; KIN_FULL, or KIN_TIMEOUT when the slot deadline has passed
+ * Spec:    [B7]
  */
 KIN_API KIN_MUST_USE int kin_spawn_with(struct kin_nursery *n,
                                         const struct kin_spawn_options *options, kin_task_fn *fn,
@@ -226,6 +271,26 @@ KIN_API size_t kin_nursery_errors(struct kin_nursery *n, struct kin_outcome *buf
 KIN_API size_t kin_nursery_errors_dropped(const struct kin_nursery *n);
 
 /**
+ * kin_task_join - wait until one child is over.
+ * @n:        a nursery that the running task opened.
+ * @task:     a child of it, as kin_spawn_with named it.
+ * @out:      receives how it ended; may be NULL.
+ * @deadline: KIN_NEVER to wait without end, 0 to only look.
+ *
+ * The nursery stays open and is joined all the same. The end of a child that was spawned without a
+ * name can be waited for, but not be asked for afterwards: that is KIN_STALE.
+ *
+ * From:    task, the owner of n
+ * Parks:   yes
+ * Cancel:  reports it
+ * Returns: 0 once the child is over, -EPERM for others than the owner, KIN_TIMEOUT, KIN_CANCELLED,
+ *          KIN_STALE for a name that is over or of a released nursery, -EINVAL, KIN_NOTASK
+ * Spec:    [SCHED:15.2.2]
+ */
+KIN_API KIN_MUST_USE int kin_task_join(struct kin_nursery *n, struct kin_task_ref task,
+                                       struct kin_outcome *out, kin_time deadline);
+
+/**
  * kin_nursery_alloc - memory that lives until the join.
  * @n:    a nursery that is not terminal.
  * @size: bytes.
@@ -243,8 +308,18 @@ KIN_API void kin_nursery_leave_(struct kin_nursery *n);
  * the C scope before the join cancels and joins. If the open failed, spawn answers KIN_NOSCOPE and
  * join the reason. */
 #ifndef __cplusplus
-#define KIN_NURSERY(...) KIN_NURSERY_(__VA_ARGS__, )
-#define KIN_NURSERY_(name_, ...)                                                                   \
+#define KIN_NURSERY(...)                                                                           \
+    KIN_NURSERY_PICK_(__VA_ARGS__, KIN_NURSERY_OF_, KIN_NURSERY_OF_, KIN_NURSERY_OF_,              \
+                      KIN_NURSERY_OF_, KIN_NURSERY_OF_, KIN_NURSERY_OF_, KIN_NURSERY_OF_,          \
+                      KIN_NURSERY_OF_, KIN_NURSERY_OF_, KIN_NURSERY_OF_, KIN_NURSERY_OF_,          \
+                      KIN_NURSERY_OF_, KIN_NURSERY_OF_, KIN_NURSERY_OF_, KIN_NURSERY_OF_,          \
+                      KIN_NURSERY_PLAIN_, 0)(__VA_ARGS__)
+#define KIN_NURSERY_PICK_(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16,   \
+                          pick_, ...) pick_
+#define KIN_NURSERY_PLAIN_(name_)                                                                  \
+    KIN_CLEANUP(kin_nursery_leave_) struct kin_nursery name_;                                      \
+    kin_ignore(kin_nursery_open(&name_, 0))
+#define KIN_NURSERY_OF_(name_, ...)                                                                \
     KIN_CLEANUP(kin_nursery_leave_) struct kin_nursery name_;                                      \
     kin_ignore(kin_nursery_open(&name_, &(const struct kin_nursery_options){                       \
                                             .size = sizeof(struct kin_nursery_options),            \

@@ -6,6 +6,7 @@
 #define KIN_RUN_H
 
 #include <kin/base.h>
+#include <kin/budget.h>
 #include <kin/status.h>
 #include <kin/time.h>
 
@@ -30,6 +31,21 @@ enum kin_on_overflow {
     KIN_STACK_ABORT      /* the process reports and aborts, always */
 };
 
+/* How much is granted without being asked for, and how often tasks give way. */
+enum kin_profile {
+    KIN_SERVICE = 0, /* the default: every capability, budgets that recharge; every 1024 ops */
+    KIN_CLUSTER,     /* what a child has is what it was given; every 512 ops */
+    KIN_SOVEREIGN,   /* the same; yield_interval says how often, 1024 if it does not */
+    KIN_CORE         /* no scheduler: fn runs on the caller's thread, and nothing can be spawned */
+};
+
+/* How readiness of descriptors is found out. */
+enum kin_poller {
+    KIN_POLLER_AUTO = 0, /* the best that works here */
+    KIN_POLLER_URING,
+    KIN_POLLER_EPOLL
+};
+
 /* Something an operator should know. Strings are valid during the callback only. */
 struct kin_report {
     int status;       /* KIN_OVERFLOW, KIN_PANICKED, KIN_WORKER, ... */
@@ -42,16 +58,21 @@ struct kin_config {
     unsigned workers;      /* threads that run tasks; 0: the CPUs this process may use */
     unsigned workers_max;  /* 0: twice that; the extras replace workers that are stuck */
     uint64_t seed;         /* victim choice and every random decision; 0 is a seed like any other */
+    enum kin_profile profile;          /* 0: KIN_SERVICE */
     size_t stack_bytes;    /* most a stack may start with; kin starts with one page */
     size_t stack_max_bytes;            /* 0: 256 KiB; what a stack may grow to, at most 128 MiB */
+    struct kin_budget budget;          /* what the whole runtime may use; all zero: no limit */
+    unsigned yield_interval;           /* operations of a turn, at most 65535; 0: the profile's */
     enum kin_victim victim;            /* 0: random */
+    enum kin_poller poller;            /* 0: the best that works here */
     enum kin_on_overflow on_overflow;  /* 0: panic of the task */
     int64_t stall_threshold;           /* ns; 0: 10 ms; KIN_NEVER: workers are never replaced */
     void (*on_report)(const struct kin_report *report, void *arg); /* NULL: standard error */
     void *report_arg;
 };
-#define KIN_CONFIG_INIT { sizeof(struct kin_config), 0, 0, 0, 0, 0, KIN_VICTIM_RANDOM,             \
-                          KIN_STACK_PANIC, 0, 0, 0 }
+#define KIN_CONFIG_INIT                                                                            \
+    { sizeof(struct kin_config), 0, 0, 0, KIN_SERVICE, 0, 0, { 0, 0, 0, 0, 0 }, 0,                 \
+      KIN_VICTIM_RANDOM, KIN_POLLER_AUTO, KIN_STACK_PANIC, 0, 0, 0 }
 
 #define KIN_WORKERS_MAX 1024u /* the most workers a runtime may be asked for */
 
@@ -62,12 +83,17 @@ struct kin_config {
  * @arg:    handed to fn.
  *
  * The calling thread becomes one of the workers. Several runtimes may exist in one process, one
- * after the other or at once on different threads.
+ * after the other or at once on different threads. The first task holds every capability and lives
+ * on config.budget.
+ *
+ * In the profile KIN_CORE there is no scheduler: fn is called right here and is no task, and every
+ * spawn or nursery call in it answers KIN_UNSUPPORTED.
  *
  * From:    thread
- * Returns: what fn returned, -EINVAL for a wrong config, -EBUSY inside a task, -ENOMEM, -EAGAIN
- *          when no thread can be had, KIN_UNSUPPORTED under a user shadow stack
- * Spec:    [SCHED:6.2.1] [SCHED:6.2.2] [SCHED:6.2.3] [SCHED:9.3.1] [SCHED:13.2.1]
+ * Returns: what fn returned, -EINVAL for a wrong config, -EBUSY inside a task or another fn of the
+ *          core profile, -ENOMEM, -EAGAIN when no thread can be had, KIN_UNSUPPORTED under a user
+ *          shadow stack
+ * Spec:    [SCHED:6.2.1] [SCHED:6.2.2] [SCHED:6.2.3] [SCHED:9.3.1] [SCHED:10.2.1] [SCHED:13.2.1]
  */
 KIN_API KIN_MUST_USE int kin_run(const struct kin_config *config, kin_task_fn *fn, void *arg);
 

@@ -69,7 +69,9 @@ KIN_API int kin_yield(void);
  * From:    task
  * Parks:   no, but others may run
  * Cancel:  reports it
- * Returns: 0, KIN_CANCELLED, KIN_NOTASK
+ * Budget:  1 op
+ * Returns: 0, KIN_CANCELLED, KIN_TIMEOUT when a pushed deadline has passed, KIN_BUDGET when there
+ *          are no operations left and nobody gives more, KIN_NOTASK
  * Spec:    [SCHED:4.1.1]
  */
 KIN_API int kin_checkpoint(void);
@@ -86,9 +88,75 @@ KIN_API bool kin_cancelled(void);
  * kin_cancel_reason - why the running task was asked to stop.
  *
  * From:    anywhere
- * Returns: 0 while it was not asked; the first reason given, which later ones do not replace
+ * Returns: 0 while it was not asked; the first reason given, which later ones do not replace:
+ *          KIN_TIMEOUT after its nursery's deadline, the first error after that of a sibling,
+ *          KIN_CANCELLED when it was cancelled alone; KIN_STUCK once the grace is over
  */
 KIN_API int kin_cancel_reason(void);
+
+/**
+ * kin_mask - hold cancellation back until kin_unmask.
+ *
+ * In between, waits are not ended by a cancellation and neither yield nor checkpoint reports one;
+ * kin_cancelled does. A nursery that is opened in between is out of its reach, too, so that others
+ * can help to clean up; if it is still open at kin_unmask, it is cancelled then. Deadlines hold as
+ * ever. Masks nest. They are bounded: when the grace of the nursery that was cancelled is over, the
+ * task is reported and its masks are void.
+ *
+ * From:    task; elsewhere it does nothing
+ * Parks:   no
+ * Returns: nothing
+ * Spec:    [NCG-3]
+ */
+KIN_API void kin_mask(void);
+
+/**
+ * kin_unmask - end the innermost kin_mask.
+ *
+ * One without a kin_mask before it aborts, naming the task.
+ *
+ * From:    task; elsewhere it does nothing
+ * Parks:   no
+ * Returns: nothing
+ */
+KIN_API void kin_unmask(void);
+
+/**
+ * kin_deadline_push - tighten the deadline of everything this task waits for.
+ * @deadline: when; one that is later than what is in force changes nothing.
+ *
+ * Waits that would go on past it return KIN_TIMEOUT. A nursery that is opened under it takes it as
+ * its own where it is tighter. KIN_WITHIN is the scoped form.
+ *
+ * From:    task
+ * Parks:   no
+ * Returns: what was in force before, for kin_deadline_pop; KIN_NEVER outside a task
+ * Spec:    [N2001]
+ */
+KIN_API kin_time kin_deadline_push(kin_time deadline);
+
+/**
+ * kin_deadline_pop - back to the deadline that was in force.
+ * @previous: what kin_deadline_push returned.
+ *
+ * From:    task
+ * Parks:   no
+ * Returns: nothing
+ */
+KIN_API void kin_deadline_pop(kin_time previous);
+
+/* The net under KIN_WITHIN. */
+static inline void kin_within_leave_(kin_time *previous)
+{
+    kin_deadline_pop(*previous);
+}
+
+/* KIN_WITHIN(KIN_MS(50)); everything up to the end of the C scope has 50 ms. */
+#define KIN_WITHIN(ns_) KIN_WITHIN_AT_(ns_, __LINE__)
+#define KIN_WITHIN_AT_(ns_, line_) KIN_WITHIN_NAMED_(ns_, line_)
+#define KIN_WITHIN_NAMED_(ns_, line_)                                                              \
+    KIN_CLEANUP(kin_within_leave_)                                                                 \
+    __attribute__((unused)) kin_time kin_within_##line_##_ = kin_deadline_push(kin_after(ns_))
 
 /**
  * kin_task_cancel - ask one task to stop.
@@ -98,7 +166,8 @@ KIN_API int kin_cancel_reason(void);
  * does not fail its nursery.
  *
  * From:    anywhere
- * Returns: 0, KIN_STALE when the task is over
+ * Returns: 0; KIN_STALE once its nursery is released, or it is over and kin_spawn_with named it to
+ *          nobody
  */
 KIN_API int kin_task_cancel(struct kin_task_ref task);
 
@@ -108,8 +177,9 @@ KIN_API int kin_task_cancel(struct kin_task_ref task);
  * @fmt:    like printf; says why to whoever reads the code or stops there in a debugger. An error
  *          is not news, so nothing is printed; the status is what the nursery gets.
  *
- * Nurseries that the task has open are cancelled and joined, innermost first. C frames in between
- * are left without running, so what they hold must be known to a nursery or a cleanup.
+ * Cleanups run and nurseries that the task has open are cancelled and joined, the newest first. C
+ * frames in between are left without running, so what they hold must be known to a nursery or a
+ * cleanup.
  *
  * From:    task
  * Returns: never

@@ -47,6 +47,21 @@ KIN_API int kin_stats_get(struct kin_stats *out);
  */
 KIN_API int kin_dump(int fd);
 
+/**
+ * kin_lock_cycles - find rings of mutexes, each held by a task that waits for the next.
+ * @fd: where each ring is printed to, a line for each task in it.
+ *
+ * Nobody is stopped, and what is reported was true when it was found. When all tasks of a runtime
+ * wait for each other and nothing can wake them, that is reported without being asked for, through
+ * on_report with KIN_DEADLOCK.
+ *
+ * From:    task
+ * Parks:   no
+ * Returns: how many rings there are, KIN_NOTASK
+ * Spec:    [A13]
+ */
+KIN_API int kin_lock_cycles(int fd);
+
 KIN_END_DECLS
 
 #endif

@@ -83,7 +83,8 @@ static inline void kin__fence_seq(void)
 {
     KIN__POINT();
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
-    __asm__ volatile("lock; orl $0, (%%rsp)" ::: "memory", "cc");
+    /* not at the top: a store there is still on its way, and the instruction would wait for it */
+    __asm__ volatile("lock; orl $0, -64(%%rsp)" ::: "memory", "cc");
 #elif defined(__has_feature)
 #if !__has_feature(thread_sanitizer)
     atomic_thread_fence(memory_order_seq_cst);

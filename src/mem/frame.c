@@ -27,7 +27,6 @@
 
 #define CHUNK_BITS 12u
 #define CHUNK_FRAMES (1u << CHUNK_BITS)
-#define CHUNK_BYTES ((size_t)CHUNK_FRAMES * KIN__FRAME_BYTES)
 #define CHUNKS (1u << (KIN__FRAME_INDEX_BITS - CHUNK_BITS))
 #define GROW_MAX 64u /* chunks reserved at a time, after doubling from 1 */
 /* Chunks from which on they are dense enough for huge pages: a program with that many tasks passes
@@ -36,8 +35,18 @@
 #define BATCHES_MAX ((1u << KIN__FRAME_INDEX_BITS) / KIN__FRAME_BATCH)
 #define INDEX_MASK ((UINT64_C(1) << KIN__FRAME_INDEX_BITS) - 1)
 
-_Static_assert(KIN__FRAME_BYTES % KIN__LINE == 0, "every frame begins a cache line");
-_Static_assert(CHUNK_BYTES % (64 * 1024) == 0, "chunks are whole pages of any machine");
+/* Each a multiple of a cache line, so that every frame begins one and a chunk is whole pages of any
+ * machine. */
+static const uint16_t bytes_of[KIN__FRAME_KINDS] = {
+    [KIN__FRAME_TASK] = KIN__FRAME_BYTES,
+    [KIN__FRAME_SCOPE] = KIN__SCOPE_BYTES,
+    [KIN__FRAME_EXTRA] = KIN__EXTRA_BYTES,
+    [KIN__FRAME_OBLIGATION] = KIN__OBLIGATION_BYTES,
+};
+_Static_assert(KIN__FRAME_BYTES % KIN__LINE == 0 && KIN__SCOPE_BYTES % KIN__LINE == 0 &&
+                   KIN__EXTRA_BYTES % KIN__LINE == 0 && KIN__OBLIGATION_BYTES % KIN__LINE == 0,
+               "every frame begins a cache line");
+_Static_assert((size_t)CHUNK_FRAMES * KIN__LINE % (64 * 1024) == 0, "whole pages");
 _Static_assert(CHUNK_FRAMES % KIN__FRAME_BATCH == 0, "a batch lies in one chunk");
 _Static_assert(sizeof(struct kin__frame) <= KIN__FRAME_BYTES, "the head fits");
 
@@ -55,12 +64,17 @@ static struct pool {
     kin__a64 directory[CHUNKS];  /* address of each chunk, 0: not there yet; read by anyone */
 } pools[KIN__FRAME_KINDS];
 
+static size_t frame_bytes(const struct pool *pool)
+{
+    return bytes_of[pool - pools];
+}
+
 /* The chunk must be there. */
 static struct kin__frame *frame_of(struct pool *pool, uint32_t index)
 {
     /* pairs with the release in grow_locked */
     char *chunk = (char *)(uintptr_t)kin__load_acquire(&pool->directory[index >> CHUNK_BITS]);
-    return (struct kin__frame *)(void *)(chunk + (index & (CHUNK_FRAMES - 1)) * KIN__FRAME_BYTES);
+    return (struct kin__frame *)(void *)(chunk + (index & (CHUNK_FRAMES - 1)) * frame_bytes(pool));
 }
 
 /* Reserves address space for more frames; as much as last time twice, or what can be had. */
@@ -68,6 +82,7 @@ static bool grow_locked(struct pool *pool)
 {
     uint32_t chunks = pool->grow ? pool->grow : 1;
     uint32_t first = pool->end >> CHUNK_BITS;
+    size_t chunk_bytes = CHUNK_FRAMES * frame_bytes(pool);
     char *base = NULL;
 
     if (!pool->batches)
@@ -76,15 +91,15 @@ static bool grow_locked(struct pool *pool)
         return false;
     if (chunks > CHUNKS - first)
         chunks = CHUNKS - first;
-    while (!(base = kin__vm_reserve(chunks * CHUNK_BYTES)) && chunks > 1)
+    while (!(base = kin__vm_reserve(chunks * chunk_bytes)) && chunks > 1)
         chunks /= 2;
     if (!base)
         return false;
     if (chunks >= HUGE_FROM)
-        kin__vm_prefer_huge(base, chunks * CHUNK_BYTES);
+        kin__vm_prefer_huge(base, chunks * chunk_bytes);
 
     for (uint32_t i = 0; i < chunks; i++) {
-        uint64_t chunk = (uint64_t)(uintptr_t)(base + i * CHUNK_BYTES);
+        uint64_t chunk = (uint64_t)(uintptr_t)(base + i * chunk_bytes);
         /* pairs with the acquire in frame_of */
         kin__store_release(&pool->directory[first + i], chunk);
     }
@@ -225,9 +240,9 @@ void kin__frame_flush(struct kin__frame_cache *cache)
     kin__lock_give(&pool->lock, KIN__RANK_FRAME);
 }
 
-struct kin__frame *kin__frame_at(uint64_t name)
+struct kin__frame *kin__frame_at(enum kin__frame_kind kind, uint64_t name)
 {
-    struct pool *pool = &pools[KIN__FRAME_TASK];
+    struct pool *pool = &pools[kind];
     uint32_t index = (uint32_t)(name & INDEX_MASK);
 
     /* relaxed: only whether it is there; frame_of loads it again with acquire */

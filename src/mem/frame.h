@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Frames: the memory of task control blocks. Recycled, never unmapped, checked by generation.
+ * Frames: the memory of control blocks. Recycled, never unmapped, checked by generation.
  *
  * One pool for the whole process, because a handle to a task may outlive the runtime that ran it
  * and must still be answered with "over" instead of a crash [002:1.1]. A frame's name is
@@ -17,18 +17,27 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Size of every frame; a multiple of a cache line, and each begins one. The context of a task has
+/* Size of a task's frame; a multiple of a cache line, each begins one. The context of a task has
  * more fields when a sanitizer watches the switches. */
 #if KIN__ASAN || KIN__TSAN
 #define KIN__FRAME_BYTES 256u
 #else
 #define KIN__FRAME_BYTES 192u
 #endif
+#define KIN__SCOPE_BYTES 512u      /* of a nursery */
+#define KIN__EXTRA_BYTES 640u      /* of what only some tasks have */
+#define KIN__OBLIGATION_BYTES 128u
 #define KIN__FRAME_INDEX_BITS 26u
 #define KIN__FRAME_BATCH 64u /* frames moved between a cache and the pool at a time */
 
-/* What a block is, for good: late readers rely on it. Names are looked up for tasks only. */
-enum kin__frame_kind { KIN__FRAME_TASK = 0, KIN__FRAME_SCOPE, KIN__FRAME_KINDS };
+/* What a block is, for good: late readers rely on it. */
+enum kin__frame_kind {
+    KIN__FRAME_TASK = 0,
+    KIN__FRAME_SCOPE,
+    KIN__FRAME_EXTRA,
+    KIN__FRAME_OBLIGATION,
+    KIN__FRAME_KINDS
+};
 
 /* The head of every frame; the rest is the task's. Survives recycling. */
 struct kin__frame {
@@ -76,7 +85,7 @@ static inline void kin__frame_free(struct kin__frame_cache *cache, struct kin__f
 void kin__frame_flush(struct kin__frame_cache *cache);
 /* The frame that has or had this name; NULL when no frame ever had its index. The caller compares
  * the name. */
-struct kin__frame *kin__frame_at(uint64_t name);
+struct kin__frame *kin__frame_at(enum kin__frame_kind kind, uint64_t name);
 /* Calls visit for every frame of a task ever cut, used or free, without a lock; for dumps. */
 void kin__frame_each(void (*visit)(struct kin__frame *frame, void *arg), void *arg);
 /* Bytes of address space that hold frames of tasks. */

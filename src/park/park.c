@@ -4,7 +4,8 @@
  *
  *     try each -> begin (fresh ticket) -> publish to each -> leave the stack -> woken
  *                    |                       |
- *                    asked to stop           one is complete: claim oneself, unpublish the others
+ *                    asked to stop           one is complete: claim oneself, unpublish the others,
+ *                                            try it; gone meanwhile: begin again
  *
  * After a wake the losers are unpublished under their own locks; a waker that is still on its way
  * to one of them finds the ticket gone.
@@ -16,8 +17,11 @@
 #include "sched/worker.h"
 #include "task/word.h"
 
+/* A wait for one thing and a wait for several are one function with different constants. */
+#define INLINE static inline __attribute__((always_inline))
+
 /* Unpublishes the first count cases but one. */
-static void unpublish(struct kin__case *cases, uint32_t count, uint32_t but)
+INLINE void unpublish(struct kin__case *cases, uint32_t count, uint32_t but)
 {
     for (uint32_t i = 0; i < count; i++) {
         if (i != but)
@@ -27,7 +31,7 @@ static void unpublish(struct kin__case *cases, uint32_t count, uint32_t but)
 
 /* Publishes to each case in turn. Returns how many are linked; *complete is the index of one that
  * was found complete on the way, or count. */
-static uint32_t publish(struct kin__task *task, uint64_t ticket, struct kin__case *cases,
+INLINE uint32_t publish(struct kin__task *task, uint64_t ticket, struct kin__case *cases,
                         uint32_t count, uint32_t *complete, int *status)
 {
     *complete = count;
@@ -44,64 +48,99 @@ static uint32_t publish(struct kin__task *task, uint64_t ticket, struct kin__cas
     return count;
 }
 
-/* The part of a wait behind the fast path. */
-static int wait_slow(struct kin__task *task, struct kin__case *cases, uint32_t count,
+/* Leaves the stack until somebody has claimed the park and delivered. */
+static inline void park(struct kin__task *task, const char *what)
+{
+    kin__store_relaxed(&task->waiting, what); /* relaxed: for dumps */
+    if (KIN__LIKELY(!(task->flags & KIN__TASK_THREAD)))
+        kin__worker_park(task);
+    else
+        kin__thread_park(task);
+    kin__store_relaxed(&task->waiting, NULL); /* relaxed: for dumps */
+}
+
+/* One park: the index of the case that completed, KIN_CANCELLED, or PARK_AGAIN when one was
+ * complete at first and was gone when it was tried. */
+#define PARK_AGAIN (-1)
+INLINE int park_once(struct kin__task *task, struct kin__case *cases, uint32_t count,
                      unsigned flags, int *status)
 {
     uint64_t ticket;
     uint32_t complete;
-    if (kin__word_begin(task, flags & KIN__WAIT_SHIELDED ? KIN__SHIELD : 0, &ticket) ==
-        KIN__BEGUN_ASKED) {
-        if (kin__word_claim_self(task))
-            return KIN_CANCELLED;
-        kin__worker_park(task); /* a second canceller was faster; it delivers the same */
+    bool is_shielded = task->masks || (flags & (KIN__WAIT_SHIELDED | KIN__WAIT_DEAF));
+    uint64_t heeded = KIN__REQUESTS;
+    if (KIN__UNLIKELY(is_shielded))
+        heeded = flags & KIN__WAIT_DEAF ? 0 : KIN__UNMASKABLE;
+    task->wait_cases = (uintptr_t)cases | (count > 1); /* for whoever peeks; until it is claimed */
+    if (KIN__UNLIKELY(kin__word_begin(task, is_shielded ? KIN__SHIELD : 0, heeded, &ticket) ==
+                      KIN__BEGUN_ASKED)) {
+        if (!kin__word_claim_self(task))
+            park(task, cases[0].ops->what); /* a second one was faster; it delivers the same */
         return KIN_CANCELLED;
     }
     uint32_t linked = publish(task, ticket, cases, count, &complete, status);
-    if (complete != count && kin__word_claim_self(task)) {
+    if (KIN__UNLIKELY(complete != count) && kin__word_claim_self(task)) {
         unpublish(cases, linked, count);
-        return (int)complete;
+        return cases[complete].ops->try_complete(cases[complete].object, cases[complete].io, status)
+                   ? (int)complete
+                   : PARK_AGAIN;
     }
-    kin__store_relaxed(&task->waiting, cases[0].ops->what); /* relaxed: for dumps */
-    kin__worker_park(task);
-    kin__store_relaxed(&task->waiting, NULL); /* relaxed: for dumps */
+    park(task, cases[0].ops->what);
     uint32_t won = task->wait_case;
     unpublish(cases, linked, won);
-    if (won >= count)
+    if (KIN__UNLIKELY(won >= count))
         return KIN_CANCELLED;
     *status = task->wait_status;
     return (int)won;
 }
 
-int kin__wait_any(struct kin__case *cases, uint32_t count, unsigned flags, int *status)
+/* Tries, then parks, until a case completes. */
+INLINE int wait_cases(struct kin__task *task, struct kin__case *cases, uint32_t count,
+                      unsigned flags, bool tries, int *status)
 {
-    struct kin__task *task = kin__task_self();
-    if (!task)
-        return KIN_NOTASK; /* [NCG-5] [N1002] */
-    kin__entry_check(task);
-    if (!task->sched->hard.park) {
-        for (uint32_t i = 0; i < count; i++) {
+    for (;;) { /* ends: as waits do; each round somebody else took what was there */
+        for (uint32_t i = 0; tries && i < count; i++) {
             if (cases[i].ops->try_complete(cases[i].object, cases[i].io, status))
                 return (int)i;
         }
+        int rc = park_once(task, cases, count, flags, status);
+        if (KIN__LIKELY(rc != PARK_AGAIN))
+            return rc;
     }
-    return wait_slow(task, cases, count, flags, status);
+}
+
+int kin__wait_as(struct kin__task *task, struct kin__case *cases, uint32_t count, unsigned flags,
+                 int *status)
+{
+    return wait_cases(task, cases, count, flags, !(flags & KIN__WAIT_TRIED), status);
+}
+
+int kin__wait_any(struct kin__case *cases, uint32_t count, unsigned flags, int *status)
+{
+    struct kin__worker *worker = kin__worker_self();
+    struct kin__task *task = worker ? kin__worker_current(worker) : NULL;
+    if (!task)
+        return KIN_NOTASK; /* [NCG-5] [N1002] */
+    kin__entry_check(task);
+    bool tries = !(flags & KIN__WAIT_TRIED) && !worker->sched->hard.park;
+    return wait_cases(task, cases, count, flags, tries, status);
 }
 
 int kin__wait(const struct kin__waitable *ops, void *object, void *io, unsigned flags)
 {
-    struct kin__case one = {.ops = ops, .object = object, .io = io};
+    struct kin__worker *worker = kin__worker_self();
+    struct kin__task *task = worker ? kin__worker_current(worker) : NULL;
+    struct kin__case one;
     int status = 0;
-    int rc = kin__wait_any(&one, 1, flags, &status);
+    if (!task)
+        return KIN_NOTASK;
+    kin__entry_check(task);
+    one.ops = ops;
+    one.object = object;
+    one.io = io;
+    bool tries = !(flags & KIN__WAIT_TRIED) && !worker->sched->hard.park;
+    int rc = wait_cases(task, &one, 1, flags, tries, &status);
     return rc < 0 ? rc : status;
-}
-
-void kin__wake_finish(struct kin__task *task, int claim, uint32_t case_, int status)
-{
-    task->wait_status = status;
-    task->wait_case = case_;
-    if (claim == KIN__WON_PARKED || kin__word_ready(task))
-        kin__schedule(task);
 }
 
 bool kin__wake_task(struct kin__task *task, uint64_t ticket, uint32_t case_, int status)
@@ -109,7 +148,10 @@ bool kin__wake_task(struct kin__task *task, uint64_t ticket, uint32_t case_, int
     enum kin__claim claim = kin__word_claim(task, ticket);
     if (claim == KIN__LOST)
         return false;
-    kin__wake_finish(task, (int)claim, case_, status);
+    task->wait_status = status;
+    task->wait_case = case_;
+    task->wake_ready = claim == KIN__WON_PARKING;
+    kin__wake_deliver(task);
     return true;
 }
 
@@ -121,7 +163,7 @@ bool kin__wake(const struct kin__waiter *waiter, int status)
 void kin__park_request(struct kin__task *task, uint64_t request)
 {
     uint64_t word = kin__word_request(task, request);
-    if ((word & KIN__SHIELD) && request != KIN__KILL)
+    if ((word & KIN__SHIELD) && !(request & KIN__UNMASKABLE))
         return;
     (void)kin__wake_task(task, kin__word_ticket(word), UINT32_MAX, KIN_CANCELLED);
 }

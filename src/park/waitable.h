@@ -31,7 +31,8 @@ struct kin__waitable {
     const char *what; /* for dumps: "sleep", "nursery", ... */
     /* True: complete, *status says how. */
     bool (*try_complete)(void *object, void *io, int *status);
-    /* True: linked. False: complete, *status says how, and the waiter is not linked. */
+    /* True: linked. False: it is complete now, the waiter is not linked and nothing was taken: the
+     * task claims itself and tries again, because another case of the same wait may have won. */
     bool (*publish)(void *object, struct kin__waiter *waiter, int *status);
     void (*unpublish)(void *object, struct kin__waiter *waiter);
 };

@@ -35,6 +35,8 @@ void kin__thread_join(struct kin__thread *thread);
 int64_t kin__thread_cpu_ns(const struct kin__thread *thread);
 /* Whether the thread sleeps in the kernel right now, as against running or waiting for a CPU. */
 bool kin__thread_is_asleep(const struct kin__thread *thread);
+/* How many threads the process has; 0: cannot be told. */
+unsigned kin__process_threads(void);
 /* Describes the calling thread, for the two functions above; never joined. */
 void kin__thread_adopt(struct kin__thread *thread);
 /* Offers the CPU to another thread of the system. */
@@ -56,6 +58,11 @@ static inline void *kin__self_get(void)
 void *kin__self_get(void);
 #endif
 void kin__self_set(void *self);
+/* A number of the calling thread that no other thread of the process has or ever had. */
+uint64_t kin__thread_number(void);
+/* One flag per thread: it runs a program of the core profile, which has no scheduler. */
+bool kin__thread_is_core(void);
+void kin__thread_set_core(bool is_core);
 
 /* ---- sleeping and waking a thread (linux/futex.c) ---- */
 
@@ -114,6 +121,83 @@ uint64_t kin__plat_requests(void);
 /* Counts one request; false when it must fail. Called by the functions of this floor. */
 bool kin__plat_request(void);
 
+/* ---- descriptors (linux/epoll.c, linux/fd.c) ---- */
+
+struct kin__ready {
+    uint64_t data;
+    uint32_t bits; /* KIN__READY_ */
+};
+#define KIN__READY_READ 1u
+#define KIN__READY_WRITE 2u
+#define KIN__READY_MORE 4u /* beside data to read: an end, an error, urgent data */
+
+/* A set of descriptors that are watched, edge-triggered, in both directions. All 0 or -errno. */
+int kin__epoll_create(void);
+int kin__epoll_add(int set, int fd, uint64_t data);
+/* Reports again what is ready now. -ENOENT: it is not in the set. */
+int kin__epoll_rearm(int set, int fd, uint64_t data);
+int kin__epoll_remove(int set, int fd);
+/* Waits at most ns for something to be ready: 0 not at all, -1 without end. How many, or 0. */
+int kin__epoll_wait(int set, struct kin__ready *ready, int max, int64_t ns);
+/* A descriptor that is ready to be read from a set on until it is cleared. */
+int kin__bell_create(void);
+void kin__bell_ring(int bell);
+void kin__bell_clear(int bell);
+
+int kin__fd_close(int fd);
+/* Makes sure that calls on it do not block: 0 or -errno. */
+int kin__fd_unblock(int fd);
+/* Calls that never block and never raise a signal: how many bytes, or -errno. */
+struct iovec;
+int64_t kin__fd_read(int fd, void *buf, size_t size);
+int64_t kin__fd_write(int fd, const void *buf, size_t size);
+int64_t kin__fd_readv(int fd, const struct iovec *parts, int count);
+int64_t kin__fd_writev(int fd, const struct iovec *parts, int count);
+int64_t kin__fd_sendfile(int to, int from, int64_t *offset, size_t size);
+/* Moves bytes without copying them through the program: -EINVAL unless one of the two is a pipe;
+ * -EAGAIN when either is not ready. */
+int64_t kin__fd_splice(int to, int from, size_t size);
+/* A pipe, both ends non-blocking: 0 or -errno. */
+int kin__fd_pipe(int fds[2]);
+int kin__fd_shutdown(int fd, int how);
+/* Which of bits (KIN__READY_) it is ready for now; 0: none; -errno. */
+int kin__fd_look(int fd, unsigned bits);
+
+/* ---- sockets (linux/socket.c) ---- */
+
+/* An address as the system wants it. */
+struct kin__sockaddr {
+    uint32_t size;
+    union {
+        uint16_t family;
+        uint64_t align;
+        unsigned char bytes[128]; /* struct sockaddr_storage */
+    };
+};
+
+struct kin__socket_options {
+    int backlog;          /* of a listener */
+    bool shares_port;     /* several sockets may have one address, each gets a part */
+    bool only_v6;
+};
+
+/* A new non-blocking socket, or -errno. is_stream: TCP or a Unix stream; else datagrams. */
+int kin__socket_open(int family, bool is_stream);
+/* Binds and listens, or only binds a socket for datagrams. 0 or -errno. */
+int kin__socket_listen(int fd, const struct kin__sockaddr *address,
+                       const struct kin__socket_options *options);
+int kin__socket_bind(int fd, const struct kin__sockaddr *address);
+/* 0: connected; -EINPROGRESS: wait until it can be written, then ask kin__socket_error. */
+int kin__socket_connect(int fd, const struct kin__sockaddr *address);
+int kin__socket_error(int fd); /* 0 or -errno of what went wrong last */
+/* The next connection, non-blocking, or -errno. */
+int kin__socket_accept(int fd);
+int64_t kin__socket_send_to(int fd, const void *buf, size_t size, const struct kin__sockaddr *to);
+int64_t kin__socket_receive_from(int fd, void *buf, size_t size, struct kin__sockaddr *from);
+int kin__socket_name(int fd, bool is_peer, struct kin__sockaddr *out);
+/* Small writes leave at once; harmless where it makes no sense. */
+void kin__socket_no_delay(int fd);
+
 /* ---- machine (linux/topology.c) ---- */
 
 /* CPUs this process may use: affinity and cgroup v1/v2 quota respected, at least 1. */
@@ -121,6 +205,8 @@ unsigned kin__cpu_count(void);
 /* The quota alone, read below root ("" for the real one), in CPUs rounded up; 0: no limit. */
 unsigned kin__cpu_quota(const char *root);
 
+/* Copies memory that may be gone: false when it is. For peeks, through the kernel. */
+bool kin__plat_peek(const void *from, void *to, size_t size);
 /* Writes text to a descriptor, whole, retrying; usable in a signal handler. */
 void kin__plat_write(int fd, const char *text, size_t size);
 _Noreturn void kin__plat_abort(void);
@@ -150,5 +236,25 @@ void kin__fault_fini(void);
 /* Gives the calling thread its alternate stack, takes it away again. 0 or -errno. */
 int kin__fault_thread_init(void);
 void kin__fault_thread_fini(void);
+
+/* ---- where a suspended flow stands (linux/backtrace.c) ---- */
+
+#define KIN__CODE_PARTS 64u
+
+/* The executable parts of the process. */
+struct kin__code {
+    unsigned count;
+    uintptr_t begin[KIN__CODE_PARTS], end[KIN__CODE_PARTS];
+};
+struct kin__text;
+
+/* Takes the loader's lock for a moment. */
+void kin__code_read(struct kin__code *code);
+/* Return addresses between a saved stack pointer and end, the innermost first: how many. Frames
+ * that have ended may be among them. Takes no lock; the memory must be mapped, and may change. */
+unsigned kin__code_frames(const struct kin__code *code, const void *sp, const void *end,
+                          uintptr_t *frames, unsigned max);
+/* Appends an address with function, object and offsets, as far as the loader knows them. */
+void kin__code_name(struct kin__text *text, uintptr_t pc);
 
 #endif

@@ -76,15 +76,88 @@ void kin__idle_wake_one(struct kin__sched *sched)
     if (!worker)
         return;
     (void)kin__add_relaxed(&sched->wakes, 1u); /* alone: a counter */
-    kin__store_release(&worker->wake, 1u);     /* pairs with the load in sleep_listed */
-    kin__futex_wake(&worker->wake, 1);
+    kin__idle_wake_worker(worker);
+}
+
+void kin__idle_wake_worker(struct kin__worker *worker)
+{
+    struct kin__sched *sched = worker->sched;
+    kin__store_release(&worker->wake, 1u); /* pairs with the loads in sleep_inside, sleep_outside */
+    kin__fence_seq(); /* fence: wake before is_outside; its mirror is in sleep_outside */
+    if (kin__load_relaxed(&worker->is_outside)) /* relaxed: behind the fence */
+        kin__load_relaxed(&sched->io)->wake(sched); /* relaxed: constant once it is there */
+    else
+        kin__futex_wake(&worker->wake, 1);
 }
 
 void kin__idle_wake_all(struct kin__sched *sched)
 {
-    for (unsigned i = 0; i < sched->workers_max; i++) {
-        kin__store_release(&sched->workers[i].wake, 1u); /* pairs with the load in sleep_listed */
-        kin__futex_wake(&sched->workers[i].wake, 1);
+    for (unsigned i = 0; i < sched->workers_max; i++)
+        kin__idle_wake_worker(&sched->workers[i]);
+}
+
+/* How somebody polls. */
+enum { LOOKING = 1, SLEEPING };
+
+/* Becomes the one who polls; NULL when somebody does, or there is nothing outside. Whoever wants to
+ * sleep waits for a look to end: else both could leave, and nobody would be there for what comes
+ * next. So when all workers sleep, one of them does so in the poll. */
+static const struct kin__outside *poll_begin(struct kin__sched *sched, uint32_t how)
+{
+    /* pairs with the release of whoever brought it: its state is there */
+    const struct kin__outside *io = kin__load_acquire(&sched->io);
+    uint32_t is = 0;
+    if (KIN__LIKELY(!io))
+        return NULL;
+    /* pairs with poll_end; ends: looks do */
+    while (!kin__cas_acquire(&sched->is_polled, &is, how)) {
+        if (how == LOOKING || is == SLEEPING)
+            return NULL;
+        kin__thread_yield();
+        is = 0;
+    }
+    return io;
+}
+
+static void poll_end(struct kin__sched *sched)
+{
+    kin__store_release(&sched->is_polled, 0u); /* pairs with poll_begin */
+}
+
+uint32_t kin__idle_poll(struct kin__sched *sched, int64_t now)
+{
+    const struct kin__outside *io = poll_begin(sched, LOOKING);
+    if (!io)
+        return 0;
+    kin__store_relaxed(&sched->polled_at, now); /* relaxed: a hint */
+    uint32_t woken = io->poll(sched, 0);
+    poll_end(sched);
+    return woken;
+}
+
+/* Sleeps in the poll of what is outside, if nobody does; *woken is how much that made runnable
+ * here. False: somebody does, or nothing is. */
+static bool sleep_outside(struct kin__worker *worker, int64_t moment_ns, uint32_t *woken)
+{
+    struct kin__sched *sched = worker->sched;
+    const struct kin__outside *io = poll_begin(sched, SLEEPING);
+    if (!io)
+        return false;
+    kin__store_relaxed(&worker->is_outside, 1u); /* relaxed: the fence orders it */
+    kin__fence_seq(); /* fence: is_outside before wake; its mirror is in kin__idle_wake_worker */
+    if (!kin__load_acquire(&worker->wake)) /* pairs with the release in kin__idle_wake_worker */
+        *woken = io->poll(sched, moment_ns);
+    kin__store_relaxed(&worker->is_outside, 0u); /* relaxed: a late wake ends the next poll early */
+    poll_end(sched);
+    return true;
+}
+
+/* Sleeps on a word of its own. */
+static void sleep_inside(struct kin__worker *worker, int64_t moment_ns)
+{
+    while (!kin__load_acquire(&worker->wake)) { /* pairs with the release in wake_worker */
+        if (kin__futex_wait(&worker->wake, 0, moment_ns) != 0 || moment_ns >= 0)
+            break; /* an early return: the caller looks around and comes back */
     }
 }
 
@@ -127,8 +200,9 @@ static int64_t sleep_bound(struct kin__worker *worker, int64_t now)
     return first > now ? first - now : 0;
 }
 
-/* Sleeps at most moment_ns. True: it is the searcher now. */
-static bool sleep_listed(struct kin__worker *worker, bool was_searching, int64_t moment_ns)
+/* Sleeps at most moment_ns. True: it is the searcher now. *woken: how much it has to run itself. */
+static bool sleep_listed(struct kin__worker *worker, bool was_searching, int64_t moment_ns,
+                         uint32_t *woken)
 {
     struct kin__sched *sched = worker->sched;
     /* alone: a late waker or a stop may set it: one more look */
@@ -151,10 +225,8 @@ static bool sleep_listed(struct kin__worker *worker, bool was_searching, int64_t
     if (!is_needed && !kin__load_acquire(&sched->is_stopping) &&
         !(kin__load_relaxed(&worker->attention) & KIN__DRAIN)) {
         kin__store_relaxed(&worker->state, KIN__WORKER_SLEEP); /* alone: for others to see */
-        while (!kin__load_acquire(&worker->wake)) { /* pairs with the release in wake_one */
-            if (kin__futex_wait(&worker->wake, 0, moment_ns) != 0 || moment_ns >= 0)
-                break; /* an early return: the caller looks around and comes back */
-        }
+        if (!sleep_outside(worker, moment_ns, woken))
+            sleep_inside(worker, moment_ns);
         kin__store_relaxed(&worker->state, KIN__WORKER_ACTIVE); /* alone: for others to see */
     }
     /* Pushes that came while this worker searched have relied on it: what it saw just now, it does
@@ -234,6 +306,9 @@ static int64_t searcher_bound(struct kin__worker *worker, int64_t bound)
 struct kin__task *kin__idle_wait(struct kin__worker *worker)
 {
     struct kin__sched *sched = worker->sched;
+    /* relaxed: a hint */
+    if (kin__load_relaxed(&sched->io) && kin__idle_poll(sched, worker->now))
+        return NULL;
     /* relaxed: a lone worker has nobody to rob */
     bool is_searcher = kin__load_relaxed(&sched->alive) > 1 && search_begin(sched);
     for (;;) { /* ends: a sleep from which nobody woke it as the searcher */
@@ -255,8 +330,11 @@ struct kin__task *kin__idle_wait(struct kin__worker *worker)
         }
         if (is_searcher)
             bound = searcher_bound(worker, bound);
-        is_searcher = sleep_listed(worker, is_searcher, bound);
-        if (!is_searcher)
+        uint32_t woken = 0;
+        is_searcher = sleep_listed(worker, is_searcher, bound, &woken);
+        if (is_searcher && woken)
+            search_found(worker); /* what it slept for came together with the wake */
+        if (!is_searcher || woken)
             return NULL;
     }
 }

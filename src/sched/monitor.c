@@ -20,6 +20,7 @@
 
 #define TRIM_STEP 256u      /* idle stacks trimmed per look */
 #define TRIM_AFTER 400u     /* looks without progress before trimming begins */
+#define DEATH_AFTER 20u     /* looks without progress before it asks whether all is over */
 #define DEEP_AFTER 500u     /* looks without work before it sleeps without a timeout */
 
 void kin__monitor_poke(struct kin__sched *sched)
@@ -89,7 +90,12 @@ static void replace(struct kin__sched *sched, struct kin__worker *worker,
             kin__store_relaxed(&worker->state, KIN__WORKER_DRAINING);
         }
     }
-    kin__pool_note_locked(sched, event);
+    /* A refusal is news once for each time that a worker is stuck, not at every look. */
+    bool is_news = event->reason == KIN__SCALE_REPLACE ||
+                   worker->seen_refusal != worker->seen_progress;
+    worker->seen_refusal = worker->seen_progress;
+    if (is_news)
+        kin__pool_note_locked(sched, event);
     kin__lock_give(&sched->pool_lock, KIN__RANK_POOL);
 }
 
@@ -191,6 +197,38 @@ static void monitor_pause(struct kin__sched *sched, bool is_deep, int64_t ns)
     kin__store_relaxed(&sched->monitor_deep, 0u); /* alone: the monitor's own */
 }
 
+/* Whether nothing can ever run here again: every worker sleeps, nothing is queued, no timer is
+ * armed, nobody outside was told, and the process has no thread beside ours that could wake a task.
+ * With every worker asleep nothing of this can change, except by such a thread [A13]. */
+static bool is_dead(struct kin__sched *sched)
+{
+    kin__lock_take(&sched->pool_lock, KIN__RANK_POOL);
+    uint32_t idle = kin__load_relaxed(&sched->idle);   /* relaxed: sleepers list under the lock */
+    uint32_t alive = kin__load_relaxed(&sched->alive); /* relaxed: as above */
+    kin__lock_give(&sched->pool_lock, KIN__RANK_POOL);
+    if ((idle >> 16) != alive || (idle & 0xffff) != 0 || kin__inject_len(&sched->inject) ||
+        kin__load_acquire(&sched->outside) || /* pairs with whoever tells the outside */
+        kin__load_acquire(&sched->is_stopping)) /* pairs with the release in kin__sched_stop */
+        return false;
+    for (unsigned i = 0; i < sched->workers_max; i++) {
+        struct kin__worker *worker = &sched->workers[i];
+        if (kin__worker_load(worker) ||
+            kin__load_relaxed(&worker->next_deadline) != KIN_NEVER) /* relaxed: all are asleep */
+            return false;
+    }
+    return kin__process_threads() == alive + 1; /* and this one */
+}
+
+/* Tells whoever wants to know, once for each time it comes to this. */
+static void look_for_death(struct kin__sched *sched, uint64_t progress)
+{
+    if (sched->dead_progress == progress || !is_dead(sched) ||
+        progress_of_all(sched) != progress)
+        return;
+    sched->dead_progress = progress;
+    sched->owner->dead(sched);
+}
+
 void kin__monitor_main(void *arg)
 {
     struct kin__sched *sched = arg;
@@ -204,12 +242,19 @@ void kin__monitor_main(void *arg)
     while (!kin__load_acquire(&sched->is_stopping)) {
         monitor_pause(sched, quiet >= DEEP_AFTER, step);
         uint64_t progress = progress_of_all(sched);
-        if (is_busy(sched))
-            kin__monitor_look(sched, kin__clock_now());
+        if (is_busy(sched)) {
+            int64_t now = kin__clock_now();
+            kin__monitor_look(sched, now);
+            /* everybody is busy with long slices. relaxed: a hint */
+            if (now - kin__load_relaxed(&sched->polled_at) > step)
+                (void)kin__idle_poll(sched, now);
+        }
         if (is_busy(sched) || progress != seen) {
             seen = progress;
             quiet = 0;
-        } else if (++quiet >= TRIM_AFTER) { /* idle stacks may soon be wanted again: not at once */
+        } else if (++quiet == DEATH_AFTER) {
+            look_for_death(sched, progress);
+        } else if (quiet >= TRIM_AFTER) { /* idle stacks may soon be wanted again: not at once */
             if (kin__stack_trim(&sched->stacks, TRIM_STEP) && quiet >= DEEP_AFTER)
                 quiet = DEEP_AFTER - 1; /* more to trim: not yet deep */
         }

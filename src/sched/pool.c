@@ -59,12 +59,14 @@ int kin__pool_start_locked(struct kin__sched *sched, struct kin__worker *worker)
 void kin__pool_retire(struct kin__worker *worker)
 {
     struct kin__sched *sched = worker->sched;
-    kin__frame_flush(&worker->frames);
-    kin__frame_flush(&worker->scopes);
+    for (unsigned kind = 0; kind < KIN__FRAME_KINDS; kind++)
+        kin__frame_flush(&worker->blocks[kind]);
     kin__stack_flush(&worker->stacks, &sched->stacks);
-    /* Whoever wakes looks after the timers it leaves behind. Before the slot is free: from then on
-     * the monitor may join this thread, under the lock that a wake needs. relaxed: a hint */
-    if (kin__load_relaxed(&worker->next_deadline) != KIN_NEVER)
+    /* Whoever wakes looks after the timers it leaves behind, and polls in its place. Before the
+     * slot is free: from then on the monitor may join this thread, under the lock that a wake
+     * needs. relaxed: a hint */
+    if (kin__load_relaxed(&worker->next_deadline) != KIN_NEVER ||
+        kin__load_relaxed(&sched->io)) /* relaxed: as above */
         kin__idle_wake_one(sched);
     kin__lock_take(&sched->pool_lock, KIN__RANK_POOL);
     /* relaxed: under the lock. It stays set until the slot is used again: its timers are there */

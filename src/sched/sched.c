@@ -5,6 +5,7 @@
 #include "sched/sched.h"
 
 #include "base/bits.h"
+#include "task/budget.h"
 
 #include <errno.h>
 #include <string.h>
@@ -25,31 +26,66 @@ static void push_outside(struct kin__sched *sched, struct kin__task *task)
     (void)kin__sub_acq_rel(&sched->visitors, 1u); /* pairs with the load in wait_for_visitors */
 }
 
+/* From outside of the task's runtime; or there is none, and a plain thread waits. */
+static __attribute__((noinline)) void schedule_slow(struct kin__task *task)
+{
+    if (task->flags & KIN__TASK_THREAD) {
+        kin__store_release(&task->woken, 1u); /* pairs with the acquire in park/thread.c */
+        kin__futex_wake(&task->woken, 1); /* frames stay mapped: at worst it wakes a stranger */
+        return;
+    }
+    push_outside(kin__task_sched(task), task);
+}
+
 void kin__schedule(struct kin__task *task)
 {
     struct kin__worker *worker = kin__worker_self();
-    struct kin__sched *sched = task->sched;
-    if (KIN__LIKELY(worker && worker->sched == sched)) {
+    if (KIN__LIKELY(worker && worker->runtime == task->runtime))
         kin__worker_push_ready(worker, task);
-        return;
-    }
-    push_outside(sched, task);
+    else
+        schedule_slow(task);
 }
 
 void kin__schedule_last(struct kin__task *task)
 {
     struct kin__worker *worker = kin__worker_self();
-    if (KIN__LIKELY(worker && worker->sched == task->sched))
+    if (KIN__LIKELY(worker && worker->runtime == task->runtime))
         kin__worker_push_last(worker, task);
     else
-        push_outside(task->sched, task);
+        schedule_slow(task);
 }
 
 void kin__schedule_new_slow(struct kin__task *task)
 {
-    struct kin__sched *sched = task->sched;
+    struct kin__sched *sched = kin__task_sched(task);
     (void)kin__add_relaxed(&sched->spawned_outside, 1u); /* alone: a counter */
     push_outside(sched, task);
+}
+
+int kin__op_slow(struct kin__task *task, unsigned what, kin_time deadline)
+{
+    return kin__task_sched(task)->owner->op(task, what, deadline);
+}
+
+/* ---- numbers of runtimes ---- */
+
+_Atomic(struct kin__sched *) kin__scheds[KIN__SCHEDS_MAX]; /* the 0th is nobody's */
+
+/* A number that no other runtime has now; 0: all are taken. */
+static uint16_t take_number(struct kin__sched *sched)
+{
+    for (unsigned i = 1; i < KIN__SCHEDS_MAX; i++) {
+        struct kin__sched *nobody = NULL;
+        /* alone: whoever has a task of the runtime got it from there */
+        if (kin__cas_acq_rel(&kin__scheds[i], &nobody, sched))
+            return (uint16_t)i;
+    }
+    return 0;
+}
+
+static void give_number(struct kin__sched *sched)
+{
+    kin__store_release(&kin__scheds[sched->number], NULL); /* alone: as in take_number */
 }
 
 /* ---- hard modes ---- */
@@ -87,8 +123,21 @@ static void read_hard(struct kin__hard *hard)
 
 /* ---- life ---- */
 
+int kin__config_check(const struct kin_config *config)
+{
+    if (config->size != sizeof(*config) || config->workers > KIN_WORKERS_MAX ||
+        config->workers_max > 2 * KIN_WORKERS_MAX ||
+        (unsigned)config->profile > KIN_CORE || config->yield_interval > UINT16_MAX ||
+        (unsigned)config->victim > KIN_VICTIM_LEAST_LOADED ||
+        (unsigned)config->poller > KIN_POLLER_EPOLL ||
+        (unsigned)config->on_overflow > KIN_STACK_ABORT || config->stall_threshold < 0)
+        return -EINVAL;
+    return kin__stack_class(config->stack_max_bytes) >= KIN__STACK_CLASSES ? -EINVAL : 0;
+}
+
 static int fill_config(struct kin__sched *sched, const struct kin_config *given)
 {
+    static const uint16_t intervals[] = {1024, 512, 1024}; /* by profile [SCHED:4.3.1] */
     struct kin_config *config = &sched->config;
     *config = (struct kin_config)KIN_CONFIG_INIT;
     if (given) {
@@ -96,9 +145,7 @@ static int fill_config(struct kin__sched *sched, const struct kin_config *given)
             return -EINVAL;
         *config = *given;
     }
-    if (config->workers > KIN_WORKERS_MAX || config->workers_max > 2 * KIN_WORKERS_MAX ||
-        (unsigned)config->victim > KIN_VICTIM_LEAST_LOADED ||
-        (unsigned)config->on_overflow > KIN_STACK_ABORT || config->stall_threshold < 0)
+    if (kin__config_check(config) < 0 || config->profile == KIN_CORE)
         return -EINVAL;
     read_hard(&sched->hard);
     if (config->workers == 0)
@@ -113,8 +160,11 @@ static int fill_config(struct kin__sched *sched, const struct kin_config *given)
         config->stack_max_bytes = sched->hard.stack ? (size_t)64 * 1024 : STACK_MAX_DEFAULT;
     if (config->stall_threshold == 0)
         config->stall_threshold = STALL_DEFAULT_NS;
+    if (config->yield_interval == 0)
+        config->yield_interval = intervals[config->profile];
+    sched->slice = (uint16_t)config->yield_interval;
     sched->stack_class = kin__stack_class(config->stack_max_bytes);
-    return sched->stack_class >= KIN__STACK_CLASSES ? -EINVAL : 0;
+    return 0;
 }
 
 static int init_worker(struct kin__sched *sched, unsigned index)
@@ -125,7 +175,9 @@ static int init_worker(struct kin__sched *sched, unsigned index)
     worker->is_caller = index == 0;
     worker->victim_next = index;
     worker->spin_ns = KIN__SPIN_LAST_NS;
-    worker->scopes.kind = KIN__FRAME_SCOPE;
+    for (unsigned kind = 0; kind < KIN__FRAME_KINDS; kind++)
+        worker->blocks[kind].kind = kind;
+    worker->runtime = sched->number;
     kin__rng_init(&worker->rng, sched->config.seed, index);
     kin__bias_init(&worker->bias, sched->is_strong);
     kin__deque_init(&worker->deque, sched->hard.wrap ? UINT32_MAX - 100 : 0);
@@ -151,10 +203,17 @@ int kin__sched_create(const struct kin_config *config, const struct kin__owner_o
     sched->workers_max = sched->config.workers_max;
     sched->is_strong = !kin__membarrier_init();
     kin__stack_pool_init(&sched->stacks);
+    rc = -EAGAIN;
+    if (!(sched->number = take_number(sched)))
+        goto fail_sched;
+    sched->birth = (struct kin__birth){.slice = sched->slice,
+                                       .runtime = sched->number,
+                                       .caps = KIN_CAP_ALL,
+                                       .stack_class = (uint8_t)sched->stack_class};
     rc = -ENOMEM;
     sched->workers = kin__heap_alloc_lines(sched->workers_max * sizeof(*sched->workers));
     if (!sched->workers)
-        goto fail_sched;
+        goto fail_number;
     for (unsigned i = 0; i < sched->workers_max; i++) {
         rc = init_worker(sched, i);
         if (rc < 0)
@@ -167,6 +226,8 @@ fail_workers:
     for (unsigned i = 0; i < sched->workers_max; i++)
         source->fini(&sched->workers[i]);
     kin__heap_free_lines(sched->workers);
+fail_number:
+    give_number(sched);
 fail_sched:
     kin__heap_free_lines(sched);
     return rc;
@@ -257,7 +318,11 @@ void kin__sched_destroy(struct kin__sched *sched)
 {
     for (unsigned i = 0; i < sched->workers_max; i++)
         sched->source->fini(&sched->workers[i]);
+    const struct kin__outside *io = kin__load_relaxed(&sched->io); /* alone: nobody else is left */
+    if (io)
+        io->fini(sched);
     kin__stack_pool_fini(&sched->stacks);
+    give_number(sched);
     kin__heap_free_lines(sched->workers);
     kin__heap_free_lines(sched);
 }

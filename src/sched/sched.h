@@ -51,6 +51,10 @@ struct kin__sched {
     const struct kin__source *source;
     struct kin_config config;
     unsigned stack_class;
+    struct kin__scope *root; /* the nursery of its first task, and of tasks of its own */
+    uint16_t number; /* among the runtimes of the process; see kin__scheds */
+    uint16_t slice;  /* operations per slice: the yield interval [SCHED:4.3.1] */
+    struct kin__birth birth; /* what its tasks begin with */
     struct kin__hard hard;
     bool is_strong; /* no membarrier: see bias.h */
 
@@ -61,6 +65,7 @@ struct kin__sched {
     kin__a32 visitors;       /* threads of others that are in push_outside: it must stay */
     kin__a64 pushed_outside; /* tasks made runnable by others than its workers */
     kin__a64 spawned_outside;
+    kin__a64 leaks; /* obligations that nobody ended */
 
     struct kin__inject inject;
     struct kin__stack_pool stacks;
@@ -77,10 +82,29 @@ struct kin__sched {
     kin__a32 monitor_deep; /* it sleeps until somebody works */
     /* a worker was replaced once: others look after all timers from then on */
     kin__a32 has_stuck;
+    _Atomic(const struct kin__outside *) io; /* NULL: nobody ever waited for anything outside */
+    void *io_state;                          /* its own; written before io */
+    kin__a32 is_polled;                      /* somebody is in io->poll; how: see idle.c */
+    kin__ai64 polled_at;                     /* when somebody last was */
+    /* tasks that wait for something outside of the process: never a deadlock [A13] */
+    kin__a32 outside;
+    uint64_t dead_progress; /* the monitor's: what had been done when it last called it dead */
 };
+
+/* Runtimes by number: a task carries that, because its second line has no room for a pointer. */
+#define KIN__SCHEDS_MAX 4096u
+extern _Atomic(struct kin__sched *) kin__scheds[KIN__SCHEDS_MAX];
+
+/* The runtime of a task that is not over. */
+static inline struct kin__sched *kin__task_sched(const struct kin__task *task)
+{
+    return kin__load_relaxed(&kin__scheds[task->runtime]); /* relaxed: constant while it lives */
+}
 
 /* ---- life ---- */
 
+/* 0, or -EINVAL for a config that makes no sense. */
+int kin__config_check(const struct kin_config *config);
 /* Checks config, allocates, starts nothing. 0, -EINVAL, -ENOMEM. */
 int kin__sched_create(const struct kin_config *config, const struct kin__owner_ops *owner,
                       const struct kin__source *source, struct kin__sched **out);
@@ -104,7 +128,7 @@ void kin__schedule_new_slow(struct kin__task *task);
 static inline void kin__schedule_new(struct kin__worker *worker, struct kin__task *task)
 {
     kin__word_move(task, KIN__INIT, KIN__RUNNABLE, KIN__BY_SPAWNER);
-    if (KIN__LIKELY(worker && worker->sched == task->sched && !worker->sched->hard.steal))
+    if (KIN__LIKELY(worker && worker->runtime == task->runtime && !worker->sched->hard.steal))
         kin__worker_push_new(worker, task);
     else
         kin__schedule_new_slow(task);
@@ -126,6 +150,11 @@ static inline bool kin__idle_wants(struct kin__sched *sched)
 /* Searches, backs off, sleeps: returns with a task, or NULL when the worker must look around
  * (a timer is due, it was woken, the runtime stops). */
 struct kin__task *kin__idle_wait(struct kin__worker *worker);
+
+/* Gets a worker up that sleeps, wherever it does. */
+void kin__idle_wake_worker(struct kin__worker *worker);
+/* Polls what is outside without waiting, unless somebody does already. How much it woke. */
+uint32_t kin__idle_poll(struct kin__sched *sched, int64_t now);
 
 /* ---- stealing (steal.c) ---- */
 

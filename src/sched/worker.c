@@ -22,41 +22,10 @@
 #define SPILL (KIN__DEQUE_SIZE / 8) /* small: it happens on the stack of the task that spawns */
 
 #define YIELD_PICKS 256u     /* picks for which turned ones pass over tasks that yielded */
+#define POLL_NS 20000        /* a worker with work polls what is outside this often */
 #define CHILD_TURNS 16u      /* turns that a join with children of its own to run may put off */
 
 /* ---- the queues; all with the bias held ---- */
-
-/* The fast order. */
-static inline struct kin__task *pick(struct kin__worker *worker)
-{
-    struct kin__task *task = kin__load_relaxed(&worker->slot); /* alone: the owner's own */
-    if (task) {
-        kin__store_relaxed(&worker->slot, NULL); /* relaxed: others only peek */
-        if (KIN__LIKELY(++worker->streak < STREAK_MAX))
-            return task;
-        kin__fifo_push(&worker->ready, task);
-    }
-    worker->streak = 0;
-    /* alone: the owner's own */
-    if (kin__load_relaxed(&worker->ready.head) && (worker->flips = !worker->flips))
-        return kin__fifo_pop(&worker->ready);
-    if ((task = kin__deque_pop(&worker->deque)))
-        return task;
-    if ((task = kin__fifo_pop(&worker->ready)))
-        return task;
-    if (KIN__UNLIKELY(kin__deque_public(&worker->deque)) && kin__deque_reclaim(&worker->deque))
-        return kin__deque_pop(&worker->deque);
-    return kin__fifo_pop(&worker->yielded);
-}
-
-static inline void push_ready(struct kin__worker *worker, struct kin__task *task)
-{
-    if (!kin__load_relaxed(&worker->slot)) /* alone: the owner's own */
-        kin__store_relaxed(&worker->slot, task); /* relaxed: others only peek */
-    else
-        kin__fifo_push(&worker->ready, task);
-    KIN__CHANGE(worker->backlog, 1);
-}
 
 /* A batch of the global queue: the first is returned, the others become ready here. */
 static struct kin__task *pick_global(struct kin__worker *worker, uint32_t max)
@@ -79,6 +48,32 @@ static struct kin__task *pick_global(struct kin__worker *worker, uint32_t max)
     return first;
 }
 
+/* The fast order. */
+static inline struct kin__task *pick(struct kin__worker *worker)
+{
+    struct kin__task *task = kin__load_relaxed(&worker->slot); /* alone: the owner's own */
+    if (task) {
+        kin__store_relaxed(&worker->slot, NULL); /* relaxed: others only peek */
+        if (KIN__LIKELY(++worker->streak < STREAK_MAX))
+            return task;
+        kin__fifo_push(&worker->ready, task);
+    }
+    worker->streak = 0;
+    /* alone: the owner's own */
+    if (kin__load_relaxed(&worker->ready.head) && (worker->flips = !worker->flips))
+        return kin__fifo_pop(&worker->ready);
+    if ((task = kin__deque_pop(&worker->deque)))
+        return task;
+    if ((task = kin__fifo_pop(&worker->ready)))
+        return task;
+    if (KIN__UNLIKELY(kin__deque_public(&worker->deque)) && kin__deque_reclaim(&worker->deque))
+        return kin__deque_pop(&worker->deque);
+    if (KIN__UNLIKELY(kin__inject_len(&worker->sched->inject)) &&
+        (task = pick_global(worker, INJECT_BATCH)))
+        return task;
+    return kin__fifo_pop(&worker->yielded);
+}
+
 /* From when on tasks that yielded take part in turned picks: a yield offers the turn to what is
  * runnable then, so they are passed over for a while, but not for ever. */
 static inline void put_off_yielded(struct kin__worker *worker)
@@ -86,6 +81,34 @@ static inline void put_off_yielded(struct kin__worker *worker)
     /* alone: the owner's own counters */
     uint64_t picks = kin__load_relaxed(&worker->slices) + worker->interval;
     worker->yield_due = picks - kin__load_relaxed(&worker->countdown) + YIELD_PICKS; /* alone: so */
+}
+
+/* A woken task with a priority: a place in a queue, no more. Of those that go to the front every
+ * so many-th goes to the back, or two that wake each other would starve the rest. */
+static __attribute__((noinline)) void push_by_priority(struct kin__worker *worker,
+                                                       struct kin__task *task)
+{
+    if (task->flags & KIN__TASK_LOW) {
+        if (!kin__load_relaxed(&worker->yielded.head)) /* alone: the owner's own */
+            put_off_yielded(worker);
+        kin__fifo_push(&worker->yielded, task);
+    } else if (++worker->firsts < STREAK_MAX) {
+        kin__fifo_push_first(&worker->ready, task);
+    } else {
+        worker->firsts = 0;
+        kin__fifo_push(&worker->ready, task);
+    }
+}
+
+static inline void push_ready(struct kin__worker *worker, struct kin__task *task)
+{
+    if (KIN__UNLIKELY(task->flags & (KIN__TASK_HIGH | KIN__TASK_LOW)))
+        push_by_priority(worker, task);
+    else if (!kin__load_relaxed(&worker->slot)) /* alone: the owner's own */
+        kin__store_relaxed(&worker->slot, task); /* relaxed: others only peek */
+    else
+        kin__fifo_push(&worker->ready, task);
+    KIN__CHANGE(worker->backlog, 1);
 }
 
 /* The turned order: whoever waits longest somewhere, the seed says where to look first. */
@@ -155,11 +178,12 @@ static __attribute__((noinline)) void look_around(struct kin__worker *worker)
     /* relaxed: a timer armed meanwhile is seen the next time */
     bool has_timers = kin__load_relaxed(&worker->next_deadline) != KIN_NEVER;
     uint32_t stuck = kin__load_relaxed(&sched->has_stuck); /* relaxed: a hint */
+    bool has_io = kin__load_relaxed(&sched->io) != NULL;   /* relaxed: a hint */
     /* alone: the owner's own; the monitor only reads */
     kin__store_relaxed(&worker->slices, kin__load_relaxed(&worker->slices) + worker->interval);
-    worker->interval = sched->policy->interval(worker, has_timers || stuck);
+    worker->interval = sched->policy->interval(worker, has_timers || stuck || has_io);
     kin__store_relaxed(&worker->countdown, worker->interval); /* alone: as above */
-    if (!has_timers && !stuck)
+    if (!has_timers && !stuck && !has_io)
         return;
     worker->now = kin__clock_now();
     kin__store_relaxed(&worker->is_polling, 1u); /* relaxed: so that the monitor knows why */
@@ -170,6 +194,9 @@ static __attribute__((noinline)) void look_around(struct kin__worker *worker)
         if (kin__load_relaxed(&sched->workers[i].next_deadline) <= worker->now)
             sched->source->poll(&sched->workers[i], worker->now);
     }
+    /* relaxed: a hint */
+    if (has_io && worker->now - kin__load_relaxed(&sched->polled_at) >= POLL_NS)
+        (void)kin__idle_poll(sched, worker->now);
     kin__store_relaxed(&worker->is_polling, 0u); /* relaxed: as above */
 }
 
@@ -337,7 +364,10 @@ void kin__worker_push_ready(struct kin__worker *worker, struct kin__task *task)
 void kin__worker_push_last(struct kin__worker *worker, struct kin__task *task)
 {
     kin__bias_take(&worker->bias);
-    kin__fifo_push(&worker->ready, task);
+    if (KIN__UNLIKELY(task->flags & (KIN__TASK_HIGH | KIN__TASK_LOW)))
+        push_by_priority(worker, task);
+    else
+        kin__fifo_push(&worker->ready, task);
     KIN__CHANGE(worker->backlog, 1);
     /* relaxed: asked again at the next pick */
     if (KIN__UNLIKELY(kin__load_relaxed(&worker->attention) & KIN__HUNGRY))
@@ -395,25 +425,24 @@ static inline void land(struct kin__worker *worker)
 /* The task is over: its nursery hears of it, its frame goes back. */
 static inline void retire(struct kin__worker *worker, struct kin__task *task)
 {
-    worker->sched->owner->child_done(task);
-    kin__word_fini(task);
+    bool is_ours = worker->sched->owner->child_done(task);
     KIN__CHANGE(worker->live, -1);
-    kin__store_relaxed(&task->scope, NULL); /* relaxed: for dumps; whoever needs it has the name */
+    if (KIN__UNLIKELY(!is_ours))
+        return; /* its nursery keeps the frame */
+    kin__word_fini(task);
     /* Frames are taken again in reverse order. Each remembers the one freed four before it, so that
      * whoever takes it can warm up the one needed four later: in a large batch all are cold. */
     struct kin__task **before = &worker->freed[worker->freed_at++ % 4];
     task->ctx.sp = *before;
     *before = task;
-    kin__frame_free(&worker->frames, &task->frame);
+    kin__frame_free(&worker->blocks[KIN__FRAME_TASK], &task->frame);
 }
 
 /* What remains of a task when its body has returned. */
 static inline void finish(struct kin__task *task, int rc)
 {
     struct kin__worker *worker = kin__worker_self();
-    if (KIN__LIKELY(!task->flags))
-        task->status = rc;
-    else if (!(task->flags & KIN__TASK_FAILED))
+    if (KIN__LIKELY(!(task->flags & KIN__TASK_FAILED)))
         task->status = rc;
     /* relaxed: the task's own field */
     KIN__CHECK(kin__load_relaxed(&task->inner) == NULL, "NSM-1: a nursery was left open");
@@ -446,6 +475,8 @@ static __attribute__((noinline)) void run(struct kin__worker *worker, struct kin
     if (mount(worker, task, &arg)) {
         kin__context_enter(&task->ctx, lender);
         rc = kin__call_clean_raw(&task->escape, task->fn, arg);
+        if (KIN__UNLIKELY(task->flags & KIN__TASK_EXTRA))
+            rc = kin__worker_self()->sched->owner->conclude(task, rc);
         kin__context_leave(&task->ctx, lender);
     }
     finish(task, rc);
@@ -461,6 +492,8 @@ static __attribute__((noinline)) void run_borrowing(struct kin__worker *worker,
     if (mount(worker, task, &arg)) {
         kin__context_enter(&task->ctx, lender);
         rc = kin__call_raw(&task->escape, task->fn, arg);
+        if (KIN__UNLIKELY(task->flags & KIN__TASK_EXTRA))
+            rc = kin__worker_self()->sched->owner->conclude(task, rc);
         kin__context_leave(&task->ctx, lender);
     }
     finish(task, rc);
@@ -557,6 +590,7 @@ static inline struct kin__task *next_yielded(struct kin__worker *worker, struct 
                      !kin__load_relaxed(&worker->ready.head) && /* alone: as above */
                      kin__range_top(range) == kin__load_relaxed(&deque->bottom) && /* alone: so */
                      !kin__load_relaxed(&worker->attention) &&  /* relaxed: as above */
+                     !kin__inject_len(&worker->sched->inject) &&
                      !kin__idle_wants(worker->sched);
     if (KIN__UNLIKELY(!is_common))
         return NULL;

@@ -2,14 +2,15 @@
 /*
  * A worker: a thread that runs tasks, with the queues it takes them from [SCHED:6.1.1].
  *
- * Runnable tasks of a worker stand in five places, looked at in this order:
+ * Runnable tasks stand in six places, looked at in this order:
  *
  *     slot      the first task woken in this slice: hot, runs next, bounded by a streak
  *     deque     tasks that have not begun, newest first; the one place thieves can reach
  *     ready     tasks that were woken, oldest first; takes turns with the deque
+ *     (global)  the queue of the runtime
  *     yielded   tasks that yielded, oldest first: behind everything else, or a yielding task would
- *               starve whoever it waits for
- *     (global)  the queue of the runtime, and then other workers
+ *               starve whoever it waits for; and woken ones of low priority
+ *     (others)  what can be stolen
  *
  * Every few dozen picks (the seed says how many) the order is turned round for one pick and the
  * clock, the timers and the global queue are looked at, so that nothing waits for ever.
@@ -64,14 +65,17 @@ struct kin__worker {
     struct kin__task *leaving;
     kin__a32 countdown;            /* picks until the order is turned round; the monitor reads it */
     uint16_t streak;               /* picks from the slot in a row */
+    uint16_t firsts;               /* woken tasks that went before others, in a row */
     bool flips;                    /* whose turn it is: deque or ready */
     bool has_chores;               /* left_stack or wakes */
     bool wakes;                    /* something was shared: wake a sleeper */
     bool is_caller;                /* the thread that called kin_run: not ours to end */
     uint16_t index;
+    uint16_t runtime;              /* number of the runtime, as its tasks have it */
     uint16_t child_turns;          /* turns that a join has put off */
     struct kin__stack *left_stack; /* a stack whose loop ended; given back by whoever lands */
     struct kin__task *fresh;       /* handed to a new loop */
+    struct kin__stack *spare;      /* handed to a task that overflowed: see scope/overflow.c */
 
     /* owner, or the monitor while it holds the bias */
     _Alignas(KIN__LINE) struct kin__bias bias;
@@ -80,10 +84,9 @@ struct kin__worker {
     kin__ai64 backlog; /* made runnable here minus picked here; others read it */
 
     /* owner only, again */
-    struct kin__frame_cache frames; /* of tasks */
+    struct kin__frame_cache blocks[KIN__FRAME_KINDS]; /* frames of each kind */
     struct kin__task *freed[4];     /* the last ones freed, in turn: see retire in worker.c */
     uint32_t freed_at;
-    struct kin__frame_cache scopes; /* of nurseries */
     struct kin__context native;     /* the thread's own flow */
     uint32_t interval;              /* what countdown was set to last */
     uint32_t victim_next;           /* for round-robin */
@@ -109,6 +112,7 @@ struct kin__worker {
     /* others write */
     _Alignas(KIN__LINE) kin__a32 attention; /* KIN__HUNGRY, KIN__DRAIN */
     kin__a32 wake;                          /* futex: 1 while a wake is due */
+    kin__a32 is_outside;                    /* it sleeps in the poll of what is outside */
     kin__a32 state;                         /* enum kin__worker_state */
     bool is_listed;                         /* among the sleepers; under the pool's lock */
     struct kin__worker *sleeper_next;       /* under the pool's lock */
@@ -116,6 +120,7 @@ struct kin__worker {
 
     /* the monitor's */
     uint64_t seen_progress;
+    uint64_t seen_refusal; /* the progress at which it last had no replacement for it */
     int64_t seen_since;
     int64_t seen_cpu;
     kin__a32 is_replaced;
@@ -165,16 +170,42 @@ static inline void kin__fifo_push(struct kin__fifo *fifo, struct kin__task *task
     fifo->tail = task;
 }
 
+/* In front of the others. */
+static inline void kin__fifo_push_first(struct kin__fifo *fifo, struct kin__task *task)
+{
+    task->next = kin__load_relaxed(&fifo->head); /* alone: the owner's own */
+    if (!task->next)
+        fifo->tail = task;
+    kin__store_relaxed(&fifo->head, task); /* relaxed: others only peek */
+}
+
+/* What will be needed soon. Of a queue of tasks that have begun: the stack of the next one, whose
+ * frame the pop before this one has fetched, and the frame behind it; with many of them all are
+ * cold, and each would cost half a dozen misses in a row. A task that has not begun may know one
+ * that is further behind: see spill in worker.c. */
+static inline void kin__fifo_warm(struct kin__task *task, struct kin__task *next)
+{
+    if (KIN__UNLIKELY(!task->stack)) {
+        uintptr_t warm = (uintptr_t)task->ctx.sp;
+        __builtin_prefetch((void *)warm);
+        __builtin_prefetch((void *)(warm + 64));
+    } else if (next) {
+        const char *sp = next->stack ? next->ctx.sp : NULL;
+        uintptr_t after = (uintptr_t)next->next;
+        for (int i = 0; sp && i < 6; i++)
+            __builtin_prefetch(sp + KIN__LINE * (size_t)i);
+        __builtin_prefetch((void *)after);
+        __builtin_prefetch((void *)(after + KIN__LINE));
+    }
+}
+
 static inline struct kin__task *kin__fifo_pop(struct kin__fifo *fifo)
 {
     struct kin__task *task = kin__load_relaxed(&fifo->head); /* alone: the owner's own */
     if (task) {
         struct kin__task *next = task->next;
         kin__store_relaxed(&fifo->head, next); /* relaxed: as in push */
-        /* A task that has not begun may know one that is further behind: see spill in worker.c. */
-        uintptr_t warm = (uintptr_t)(task->stack ? (void *)next : task->ctx.sp);
-        __builtin_prefetch((void *)warm);
-        __builtin_prefetch((void *)(warm + 64));
+        kin__fifo_warm(task, next);
     }
     return task;
 }

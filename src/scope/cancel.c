@@ -13,6 +13,15 @@
  * A nursery that is opened while the walk passes its owner is either seen by the walk (the owner's
  * inner pointer was stored before the request was left) or sees the request itself: its first spawn
  * takes the scope's lock, a full fence, and looks at the owner's word (kin__cancel_inherited).
+ *
+ * A mask holds a cancellation back from the waits of its task, and from the nurseries that the task
+ * has opened under it: otherwise a task that cleans up could not have others help. Each scope knows
+ * how many of its owner's masks it was opened under and are still in force; a cancellation from
+ * outside of one of them passes it over. The unmask that takes a mask away delivers what was held
+ * back: it changes the depth under the scope's lock and then looks at what its owner is asked,
+ * while a walk asks the owner first and then looks at the depth under that lock. So one of the two
+ * sees the other (test/model/grace.pml). When the grace is over masks hold nothing back
+ * (deadline.c).
  */
 #include "scope/scope.h"
 
@@ -33,18 +42,19 @@ bool kin__cancel_begin_locked(struct kin__scope *scope, int reason, struct kin__
         word = kin__load_relaxed(&scope->word) + KIN__LIVE_ONE; /* relaxed: under the lock */
         kin__store_release(&scope->word, word); /* pairs with whoever looks without the lock */
     }
+    scope->is_covered = 0;
     scope->cancel_next = *list;
     *list = scope;
+    if (KIN__UNLIKELY(scope->has & KIN__SCOPE_SLOTS))
+        kin__slots_refuse_locked(scope);
     struct kin__task *owner = kin__load_relaxed(&scope->owner); /* relaxed: constant while open */
     if (owner)
         kin__park_request(owner, KIN__SCOPE); /* the lock keeps the owner from joining */
     return true;
 }
 
-/* Cancels the nurseries that task has open, innermost first, down to but without end. The caller
- * holds a lock that keeps the task from ending. */
-static void begin_inner_of(struct kin__task *task, const struct kin__scope *end, int reason,
-                           struct kin__scope **list)
+void kin__cancel_inner_of(struct kin__task *task, const struct kin__scope *end, int reason,
+                          unsigned depth, struct kin__scope **list)
 {
     /* pairs with the store in kin__scope_open: see the head */
     struct kin__scope *scope = kin__load_seq(&task->inner);
@@ -53,8 +63,10 @@ static void begin_inner_of(struct kin__task *task, const struct kin__scope *end,
         /* pairs with the release in kin__scope_open: the rest is filled in */
         bool is_current = kin__load_acquire(&scope->owner) == task;
         struct kin__scope *outer = is_current ? scope->outer : NULL;
-        if (is_current)
-            (void)kin__cancel_begin_locked(scope, reason, list);
+        /* relaxed: under the lock */
+        if (is_current && kin__load_relaxed(&scope->depth) <= depth &&
+            kin__cancel_begin_locked(scope, reason, list))
+            scope->is_covered = 1; /* so are those inside of it, or the walk were quadratic */
         kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
         /* A scope that was recycled meanwhile leads nowhere: begin again at the task. */
         scope = is_current ? outer : kin__load_seq(&task->inner); /* pairs as above */
@@ -72,7 +84,7 @@ static bool ask_some_locked(struct kin__scope *scope, struct kin__scope **list)
         kin__list_remove(&scope->cursor);
         kin__list_link(&scope->cursor, link, link->next);
         kin__park_request(child, KIN__CANCEL);
-        begin_inner_of(child, NULL, scope->reason, list);
+        kin__cancel_inner_of(child, NULL, scope->reason, 0, list);
     }
     return true;
 }
@@ -85,8 +97,9 @@ void kin__cancel_walk(struct kin__scope *list)
         kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
         /* relaxed: constant while open */
         struct kin__task *owner = kin__load_relaxed(&scope->owner);
-        if (owner) /* nurseries opened after this one go with it */
-            begin_inner_of(owner, scope, scope->reason, &list);
+        if (owner && !scope->is_covered) /* nurseries opened after this one go with it */
+            kin__cancel_inner_of(owner, scope, scope->reason,
+                                 kin__load_relaxed(&scope->depth), &list); /* relaxed: locked */
         kin__list_init(&scope->cursor);
         kin__list_push_front(&scope->children, &scope->cursor);
         while (ask_some_locked(scope, &list)) { /* ends: nobody is admitted any more */
@@ -94,14 +107,21 @@ void kin__cancel_walk(struct kin__scope *list)
             kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
         }
         kin__list_remove(&scope->cursor);
+        kin__grace_arm_locked(scope);
         kin__scope_drop_and_unlock(scope);
     }
 }
 
 /* Why the task itself was asked to stop. It cannot end meanwhile, so neither can the nursery it is
- * in: either the caller is the task, or it holds the lock of a nursery that the task has open. */
+ * in: either the caller is the task, or it holds the lock of a nursery that the task has open. The
+ * first reason stays; only a kill replaces it. */
 static int reason_of(struct kin__task *task)
 {
+    uint64_t requests = kin__word_requests(task);
+    if (requests & KIN__KILL)
+        return KIN_STUCK;
+    if (requests & KIN__ALONE)
+        return KIN_CANCELLED;
     struct kin__scope *scope = kin__load_relaxed(&task->scope); /* relaxed: constant */
     /* pairs with the release of whoever made it CANCELLING, which comes with its reason */
     uint64_t word = kin__load_acquire(&scope->word);
@@ -114,13 +134,16 @@ int kin__cancel_inherited(struct kin__scope *scope)
     uint64_t requests = owner ? kin__word_requests(owner) : 0;
     if (KIN__LIKELY(!requests))
         return 0;
-    if (requests & (KIN__CANCEL | KIN__KILL))
+    uint8_t depth = kin__load_relaxed(&scope->depth); /* relaxed: the owner's own, or locked */
+    if ((requests & KIN__KILL) || ((requests & KIN__CANCEL) && depth == 0))
         return reason_of(owner);
     for (struct kin__scope *outer = scope->outer; outer; outer = outer->outer) {
         /* pairs with the release of whoever made it so; outer ones are not joined before this
          * one */
         uint64_t word = kin__load_acquire(&outer->word);
-        if (kin__scope_is_cancelled(word))
+        /* relaxed: an unmask lowers inner ones first, so the relation of the two holds meanwhile */
+        bool is_reached = depth <= kin__load_relaxed(&outer->depth) || (word & KIN__OVERDUE);
+        if (kin__scope_is_cancelled(word) && is_reached)
             return outer->reason;
     }
     return 0;
@@ -140,9 +163,19 @@ void kin_nursery_cancel(struct kin_nursery *n, int reason)
     kin__cancel_walk(list);
 }
 
+/* Asks a task for itself; under the lock of its scope. */
+static void cancel_alone_locked(struct kin__scope *scope, struct kin__task *task,
+                                struct kin__scope **list)
+{
+    uint64_t word = kin__load_relaxed(&scope->word); /* relaxed: under the lock */
+    bool is_first = !(kin__word_requests(task) & KIN__CANCEL) &&
+                    kin__scope_state(word) != KIN_NURSERY_CANCELLING;
+    kin__park_request(task, KIN__CANCEL | (is_first ? KIN__ALONE : 0));
+    kin__cancel_inner_of(task, NULL, reason_of(task), 0, list);
+}
+
 int kin_task_cancel(struct kin_task_ref ref)
 {
-    uint64_t word;
     struct kin__scope *list = NULL;
     kin__entry_check_self();
     struct kin__task *task = kin__task_find(ref.id);
@@ -151,18 +184,16 @@ int kin_task_cancel(struct kin_task_ref ref)
     if (!scope)
         return KIN_STALE;
     kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
-    /* A task whose name still matches has been in one scope only. If that is the one that is
-     * locked, it cannot be taken out of it; if it was taken out already, it has no nursery open. */
-    bool is_alive = kin__word_request_named(task, ref.id, KIN__CANCEL, &word) &&
-                    kin__load_relaxed(&task->scope) == scope; /* relaxed: constant in this life */
-    if (is_alive) {
-        if (!(word & KIN__SHIELD))
-            (void)kin__wake_task(task, kin__word_ticket(word), UINT32_MAX, KIN_CANCELLED);
-        begin_inner_of(task, NULL, KIN_CANCELLED, &list);
-    }
+    /* A task gets into a scope and leaves it under that one's lock, and its name changes after it
+     * has left: one that is there with this name is the one, and stays.
+     * relaxed: both are constant while it is there */
+    bool is_known = kin__load_relaxed(&task->scope) == scope &&
+                    kin__load_relaxed(&task->frame.name) == ref.id; /* relaxed: as above */
+    if (is_known && !task->over)
+        cancel_alone_locked(scope, task, &list);
     kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
     kin__cancel_walk(list);
-    return is_alive ? 0 : KIN_STALE;
+    return is_known ? 0 : KIN_STALE;
 }
 
 /* Whether the task was asked, or is about to be: its nursery is being cancelled, and the walk of
@@ -176,6 +207,51 @@ static uint64_t asked(struct kin__task *task)
     /* pairs with the release in kin__scope_move_locked: CANCELLING comes with its reason */
     uint64_t word = kin__load_acquire(&scope->word);
     return kin__scope_state(word) == KIN_NURSERY_CANCELLING ? requests | KIN__CANCEL : requests;
+}
+
+/* A mask was taken away: nurseries that were opened under it are asked what was held back. */
+static __attribute__((noinline)) void deliver(struct kin__task *task)
+{
+    struct kin__scope *list = NULL;
+    /* relaxed: the task's own field */
+    struct kin__scope *scope = kin__load_relaxed(&task->inner);
+    for (bool was_masked = true; scope && was_masked; scope = scope->outer) {
+        kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
+        /* relaxed: under the lock; those further out were opened before */
+        was_masked = kin__load_relaxed(&scope->depth) > task->masks;
+        if (was_masked) {
+            kin__store_relaxed(&scope->depth, task->masks); /* relaxed: under the lock */
+            int reason = kin__cancel_inherited(scope);
+            if (reason)
+                (void)kin__cancel_begin_locked(scope, reason, &list);
+        }
+        kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
+    }
+    kin__cancel_walk(list);
+}
+
+void kin_mask(void)
+{
+    struct kin__task *task = kin__task_self();
+    if (!task)
+        return;
+    if (task->masks == UINT8_MAX)
+        kin__misuse(task, "kin_mask", "masks nest 255 deep at most", "NCG-3");
+    task->masks++;
+}
+
+void kin_unmask(void)
+{
+    struct kin__task *task = kin__task_self();
+    if (!task)
+        return;
+    if (task->masks == 0)
+        kin__misuse(task, "kin_unmask", "every kin_unmask ends a kin_mask", "NCG-3");
+    task->masks--;
+    if (KIN__UNLIKELY(kin__load_relaxed(&task->inner) != NULL)) { /* relaxed: the task's own */
+        kin__entry_check(task);
+        deliver(task);
+    }
 }
 
 bool kin_cancelled(void)

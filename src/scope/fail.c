@@ -5,10 +5,12 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "plat/plat.h"
-#include "scope/scope.h"
+#include "sched/entry.h"
+#include "scope/belongings.h"
 
 #include <errno.h>
 #include <stdarg.h>
+#include <string.h>
 
 #define TEXT_BYTES 512u
 
@@ -35,29 +37,49 @@ void kin__report(struct kin__sched *sched, int status, uint64_t task, const char
     }
     char memory[TEXT_BYTES];
     struct kin__text line;
+    size_t size = strlen(text);
     kin__text_init(&line, memory, sizeof(memory));
-    kin__text_printf(&line, "kin: %s: %s", kin_status_name(status), text);
-    kin__text_end_line(&line);
+    kin__text_printf(&line, "kin: %s: ", kin_status_name(status));
+    if (line.len + size + 1 < sizeof(memory)) { /* in one write, so that lines stay whole */
+        kin__text_str(&line, text);
+        kin__text_end_line(&line);
+        kin__plat_write(2, memory, line.len);
+        return;
+    }
     kin__plat_write(2, memory, line.len);
+    kin__plat_write(2, text, size);
+    kin__plat_write(2, "\n", 1);
 }
 
-/* Ends the running task: nurseries first, innermost first, while its frames still stand. */
-_Noreturn static void end(struct kin__task *task, int status, bool is_panicked)
+/* The running task has panicked. The first panic says how it ends. */
+static void mark_panicked(struct kin__task *task)
 {
-    task->status = status;
-    task->flags |= KIN__TASK_FAILED | (is_panicked ? KIN__TASK_PANICKED : 0);
-    task->sched->owner->unwind(task);
-    task->status = status;
+    if (!(task->flags & KIN__TASK_PANICKED))
+        task->status = KIN_PANICKED;
+    task->flags |= KIN__TASK_FAILED | KIN__TASK_PANICKED;
+}
+
+/* Ends the body, or the cleanup that runs: what it put down and opened goes first, the newest
+ * first, while its frames still stand. */
+_Noreturn static void end(struct kin__task *task)
+{
+    kin__entry_check(task); /* with less room than that, cleanups run on a spare stack */
+    kin__task_sched(task)->owner->unwind(task);
     kin__worker_escape(task);
 }
 
 void kin_fail(int status, const char *fmt, ...)
 {
     struct kin__task *task = kin__task_self();
-    (void)fmt; /* kept for reports of servers and supervisors; an error is not news by itself */
+    (void)fmt; /* for readers of the code; an error is not news by itself */
     if (!task)
         kin_panic("kin_fail outside a task");
-    end(task, status < 0 ? status : -EINVAL, false);
+    status = status < 0 ? status : -EINVAL;
+    if (!kin__cleanup_fail(task, status) && !(task->flags & KIN__TASK_PANICKED)) {
+        task->status = status;
+        task->flags |= KIN__TASK_FAILED;
+    }
+    end(task);
 }
 
 void kin_panic(const char *fmt, ...)
@@ -81,8 +103,9 @@ void kin_panic(const char *fmt, ...)
         kin__plat_write(2, memory, text.len);
         kin__plat_abort();
     }
-    kin__report(task->sched, KIN_PANICKED, kin__task_id(task), memory);
-    end(task, KIN_PANICKED, true);
+    mark_panicked(task);
+    kin__report(kin__task_sched(task), KIN_PANICKED, kin__task_id(task), memory);
+    end(task);
 }
 
 _Noreturn void kin__misuse(struct kin__task *task, const char *call, const char *rule,

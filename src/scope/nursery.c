@@ -15,20 +15,17 @@
 
 #include "park/park.h"
 #include "sched/entry.h"
+#include "scope/belongings.h"
+#include "scope/budget.h"
+#include "scope/capability.h"
 #include "task/word.h"
 
 #include <errno.h>
 #include <string.h>
 
-/* The three spawns are one function with different constants. */
+/* Fast paths that have a second, rare caller. */
 #define INLINE static inline __attribute__((always_inline))
-
 #define MORE_LOOKS 64u /* how many blocks an open looks through for its handle's last one */
-
-static struct kin__handle *handle_of(struct kin_nursery *n)
-{
-    return (struct kin__handle *)(void *)n;
-}
 
 /* ---- the word ---- */
 
@@ -46,59 +43,48 @@ void kin__scope_move_locked(struct kin__scope *scope, enum kin_nursery_state to)
 }
 
 /* The last one: the state becomes terminal [NSM:3.3]. */
-static __attribute__((noinline)) void end_and_unlock(struct kin__scope *scope)
+__attribute__((noinline)) void kin__scope_end_and_unlock(struct kin__scope *scope)
 {
     struct kin__sched *sched = scope->sched;
     struct kin__task *owner = kin__load_relaxed(&scope->owner); /* relaxed: open since long */
     uint64_t ticket = scope->ticket;
-    bool wakes = scope->is_waiting;
+    bool is_waiting = scope->is_waiting;
     uint64_t word = kin__load_relaxed(&scope->word); /* relaxed: under the lock */
     kin__scope_move_locked(scope, kin__scope_state(word) == KIN_NURSERY_CANCELLING
                                       ? KIN_NURSERY_CANCELLED
                                       : KIN_NURSERY_CLOSED);
+    if (KIN__UNLIKELY(scope->has & KIN__SCOPE_SLOTS))
+        kin__slots_refuse_locked(scope);
     kin__lock_give(&scope->lock, KIN__RANK_NURSERY); /* the last touch of the scope */
-    if (wakes)
+    if (is_waiting)
         (void)kin__wake_task(owner, ticket, 0, 0);
     else if (!owner)
         kin__sched_stop(sched);
 }
 
-static inline void drop_and_unlock(struct kin__scope *scope)
-{
-    uint64_t word = kin__load_relaxed(&scope->word) - KIN__LIVE_ONE; /* relaxed: under the lock */
-    kin__store_release(&scope->word, word); /* pairs as in kin__scope_move_locked */
-    if (KIN__UNLIKELY(kin__scope_live(word) == 0))
-        end_and_unlock(scope);
-    else
-        kin__lock_give(&scope->lock, KIN__RANK_NURSERY); /* maybe the last touch of the scope */
-}
-
-void kin__scope_drop_and_unlock(struct kin__scope *scope)
-{
-    drop_and_unlock(scope);
-}
-
 /* ---- opening ---- */
 
 static inline void init_scope(struct kin__scope *scope, struct kin__sched *sched,
-                              struct kin__task *owner, const struct kin_nursery_options *options)
+                              struct kin__task *owner)
 {
     scope->is_sealed = 0;
     scope->is_waiting = 0;
-    scope->on_error = (uint8_t)(options ? options->on_error : KIN_FAIL_FAST);
+    scope->on_error = KIN_FAIL_FAST;
+    scope->has = 0;
     kin__store_relaxed(&scope->word, KIN__LIVE_ONE | KIN_NURSERY_OPEN); /* alone: not shared yet */
     scope->ticket = 0;
     kin__list_init(&scope->children);
     scope->sched = sched;
-    scope->name = options ? options->name : NULL;
+    scope->name = NULL;
     scope->reason = 0;
-    scope->tasks_max = options ? options->tasks_max : 0;
+    scope->tasks_max = 0;
     scope->worst.severity = KIN_SEV_OK;
     scope->outer = owner ? kin__load_relaxed(&owner->inner) : NULL; /* relaxed: the task's own */
+    scope->cleanups = owner ? kin__extra_cleanups(owner) : 0;
+    kin__store_relaxed(&scope->depth, owner ? owner->masks : 0); /* alone: not shared yet */
 }
 
-static inline void init_handle(struct kin__handle *handle, struct kin__scope *scope,
-                               unsigned errors_max)
+static inline void init_handle(struct kin__handle *handle, struct kin__scope *scope)
 {
     /* relaxed: ours until it is released */
     handle->name = scope ? kin__load_relaxed(&scope->frame.name) : 0;
@@ -106,7 +92,7 @@ static inline void init_handle(struct kin__handle *handle, struct kin__scope *sc
     handle->open_status = 0;
     handle->is_joined = 0;
     handle->state = KIN_NURSERY_OPEN;
-    handle->errors_max = errors_max ? errors_max : KIN__ERRORS_INLINE;
+    handle->errors_max = KIN__ERRORS_INLINE;
     handle->errors_kept = 0;
     handle->errors_dropped = 0;
     handle->more = NULL;
@@ -118,6 +104,32 @@ static void unlink_more_locked(struct kin__more *more)
     *more->link = more->next;
     if (more->next)
         more->next->link = more->link;
+}
+
+static void link_more_locked(struct kin__scope *keeper, struct kin__more *more)
+{
+    more->next = keeper->kept;
+    more->link = &keeper->kept;
+    if (more->next)
+        more->next->link = &more->next;
+    keeper->kept = more;
+}
+
+void kin__more_keep(struct kin__task *owner, struct kin__more *more)
+{
+    struct kin__scope *keeper = kin__load_relaxed(&owner->scope); /* relaxed: constant */
+    kin__lock_take(&keeper->lock, KIN__RANK_NURSERY);
+    link_more_locked(keeper, more);
+    kin__lock_give(&keeper->lock, KIN__RANK_NURSERY);
+}
+
+void kin__more_free(struct kin__task *owner, struct kin__more *more)
+{
+    struct kin__scope *keeper = kin__load_relaxed(&owner->scope); /* relaxed: constant */
+    kin__lock_take(&keeper->lock, KIN__RANK_NURSERY);
+    unlink_more_locked(more);
+    kin__lock_give(&keeper->lock, KIN__RANK_NURSERY);
+    kin__heap_free(more);
 }
 
 /* Room for more failures than the handle holds; false when there is none. A block that the same
@@ -143,11 +155,7 @@ static __attribute__((noinline)) bool take_more(struct kin__handle *handle, stru
     }
     if (old)
         unlink_more_locked(old);
-    more->next = keeper->kept;
-    more->link = &keeper->kept;
-    if (more->next)
-        more->next->link = &more->next;
-    keeper->kept = more;
+    link_more_locked(keeper, more);
     kin__lock_give(&keeper->lock, KIN__RANK_NURSERY);
     kin__heap_free(old);
     return true;
@@ -156,30 +164,69 @@ static __attribute__((noinline)) bool take_more(struct kin__handle *handle, stru
 /* The room of a handle that goes out of scope; its owner is the running task. */
 static __attribute__((noinline)) void give_more(struct kin__handle *handle)
 {
-    struct kin__scope *keeper = kin__load_relaxed(&kin__task_self()->scope); /* relaxed: constant */
-    kin__lock_take(&keeper->lock, KIN__RANK_NURSERY);
-    unlink_more_locked(handle->more);
-    kin__lock_give(&keeper->lock, KIN__RANK_NURSERY);
-    kin__heap_free(handle->more);
+    kin__more_free(kin__task_self(), handle->more);
     handle->more = NULL;
 }
 
-static inline int open_scope(struct kin__frame *frame, struct kin__handle *handle,
-                             struct kin__sched *sched, struct kin__task *owner,
-                             const struct kin_nursery_options *options)
+/* What only some nurseries ask for or are born under. 0, or why it is refused; nothing is left. */
+static __attribute__((noinline)) int take_options(struct kin__scope *scope,
+                                                  struct kin__handle *handle,
+                                                  struct kin__task *owner,
+                                                  const struct kin_nursery_options *options)
 {
     unsigned errors_max = options ? options->errors_max : 0;
-    struct kin__scope *scope = KIN__CONTAINER_OF(frame, struct kin__scope, frame);
-    init_handle(handle, scope, errors_max);
-    if (KIN__UNLIKELY(errors_max > KIN__ERRORS_INLINE) && !take_more(handle, owner, errors_max)) {
-        kin__frame_give_scope(frame);
+    if (errors_max)
+        handle->errors_max = errors_max;
+    if (errors_max > KIN__ERRORS_INLINE && !take_more(handle, owner, errors_max))
         return -ENOMEM;
+    if (options) {
+        scope->on_error = (uint8_t)options->on_error;
+        scope->name = options->name;
+        scope->tasks_max = options->tasks_max;
     }
+    if (options && options->cancel_grace) {
+        scope->has |= KIN__SCOPE_GRACE;
+        scope->grace_ns = options->cancel_grace;
+    }
+    int rc = kin__budget_open(scope, owner, options);
+    if (rc < 0 && handle->more)
+        give_more(handle);
+    return rc;
+}
+
+/* The deadline of a nursery that is being opened: its own or the task's, whichever is tighter. */
+static kin_time deadline_of(const struct kin__task *owner,
+                            const struct kin_nursery_options *options)
+{
+    kin_time deadline = options && options->deadline ? options->deadline : KIN_NEVER;
+    return kin__deadline_of(owner, deadline);
+}
+
+static bool are_options_sound(const struct kin_nursery_options *options)
+{
+    return options->size == sizeof(*options) && (unsigned)options->on_error <= KIN_COLLECT &&
+           (unsigned)options->recharge <= KIN_RECHARGE_MANUAL &&
+           (unsigned)options->on_exhausted <= KIN_EXHAUSTED_FAIL && options->cancel_grace >= 0;
+}
+
+static inline __attribute__((always_inline)) int
+open_scope(struct kin__frame *frame, struct kin__handle *handle, struct kin__sched *sched,
+           struct kin__task *owner, bool is_rare, const struct kin_nursery_options *options)
+{
+    struct kin__scope *scope = KIN__CONTAINER_OF(frame, struct kin__scope, frame);
+    init_handle(handle, scope);
     /* A canceller may still come to this block from its last life: it sees no owner and leaves. */
-    init_scope(scope, sched, owner, options);
+    init_scope(scope, sched, owner);
     scope->handle = handle;
-    kin__store_release(&scope->owner, owner); /* pairs with the acquire in begin_inner_of */
-    if (owner) /* pairs with the load in begin_inner_of; see the head of cancel.c */
+    if (KIN__UNLIKELY(is_rare)) {
+        int rc = take_options(scope, handle, owner, options);
+        if (rc < 0) {
+            kin__block_give(KIN__FRAME_SCOPE, frame);
+            return rc;
+        }
+    }
+    kin__store_release(&scope->owner, owner); /* pairs with the acquire in kin__cancel_inner_of */
+    if (owner) /* pairs with the load in kin__cancel_inner_of; see the head of cancel.c */
         kin__store_release(&owner->inner, scope);
     return 0;
 }
@@ -187,14 +234,14 @@ static inline int open_scope(struct kin__frame *frame, struct kin__handle *handl
 int kin__scope_open(struct kin__handle *handle, struct kin__sched *sched, struct kin__task *owner,
                     const struct kin_nursery_options *options)
 {
-    struct kin__frame *frame = kin__frame_take_scope();
-    return frame ? open_scope(frame, handle, sched, owner, options) : -ENOMEM;
+    struct kin__frame *frame = kin__block_take(KIN__FRAME_SCOPE);
+    return frame ? open_scope(frame, handle, sched, owner, options != NULL, options) : -ENOMEM;
 }
 
 /* An open that was refused: spawn answers KIN_NOSCOPE, join the reason. */
 static __attribute__((noinline)) int refuse_open(struct kin__handle *handle, int rc)
 {
-    init_handle(handle, NULL, 0);
+    init_handle(handle, NULL);
     handle->state = KIN_NURSERY_CLOSED;
     handle->open_status = rc;
     return rc;
@@ -203,19 +250,20 @@ static __attribute__((noinline)) int refuse_open(struct kin__handle *handle, int
 int kin_nursery_open(struct kin_nursery *n, const struct kin_nursery_options *options)
 {
     struct kin__worker *worker = kin__worker_self();
-    struct kin__handle *handle = handle_of(n);
+    struct kin__handle *handle = kin__handle_of(n);
     if (KIN__UNLIKELY(!n))
         return -EINVAL;
     if (KIN__UNLIKELY(!worker || !kin__worker_current(worker)))
-        return refuse_open(handle, KIN_NOTASK);
-    if (KIN__UNLIKELY(options && (options->size != sizeof(*options) ||
-                                  (unsigned)options->on_error > KIN_COLLECT)))
+        return refuse_open(handle, kin__no_task());
+    if (KIN__UNLIKELY(options && !are_options_sound(options)))
         return refuse_open(handle, -EINVAL);
     struct kin__task *task = kin__worker_current(worker);
     kin__entry_check(task);
-    struct kin__frame *frame = kin__frame_alloc(&worker->scopes);
-    int rc = KIN__LIKELY(frame != NULL) ? open_scope(frame, handle, worker->sched, task, options)
-                                        : -ENOMEM;
+    bool is_rare = options || (task->flags & (KIN__TASK_METERED | KIN__TASK_DEADLINE));
+    struct kin__frame *frame = kin__frame_alloc(&worker->blocks[KIN__FRAME_SCOPE]);
+    int rc = KIN__LIKELY(frame != NULL)
+                 ? open_scope(frame, handle, worker->sched, task, is_rare, options)
+                 : -ENOMEM;
     if (KIN__UNLIKELY(rc < 0))
         return refuse_open(handle, rc);
     if (KIN__UNLIKELY(kin__word_requests(task))) { /* born cancelled */
@@ -223,253 +271,10 @@ int kin_nursery_open(struct kin_nursery *n, const struct kin_nursery_options *op
         if (reason)
             kin_nursery_cancel(n, reason);
     }
+    if (KIN__UNLIKELY(is_rare) && deadline_of(task, options) != KIN_NEVER)
+        kin__deadline_arm(KIN__CONTAINER_OF(frame, struct kin__scope, frame),
+                          deadline_of(task, options)); /* a cancellation came before it */
     return 0;
-}
-
-/* ---- spawning ---- */
-
-/* The long way of admit_locked. */
-static __attribute__((noinline)) int admit_slow_locked(struct kin__scope *scope,
-                                                       const struct kin__task *spawner,
-                                                       struct kin__scope **list)
-{
-    int reason = kin__cancel_inherited(scope);
-    if (reason)
-        (void)kin__cancel_begin_locked(scope, reason, list);
-    uint64_t word = kin__load_relaxed(&scope->word); /* relaxed: under the lock */
-    enum kin_nursery_state state = kin__scope_state(word);
-    bool is_member = spawner && kin__load_relaxed(&spawner->scope) == scope; /* relaxed: constant */
-    if (state != KIN_NURSERY_OPEN &&
-        !(state == KIN_NURSERY_CLOSING && is_member && !scope->is_sealed))
-        return KIN_NOSCOPE;
-    uint64_t children = kin__scope_live(word) - (state == KIN_NURSERY_OPEN ? 1 : 0);
-    return scope->tasks_max && children >= scope->tasks_max ? KIN_FULL : 0;
-}
-
-/* Whether the nursery takes one more child from this spawner: 0, KIN_NOSCOPE or KIN_FULL. A
- * cancellation that is on its way down from outside begins here. */
-static inline int admit_locked(struct kin__scope *scope, const struct kin__task *spawner,
-                               struct kin__scope **list)
-{
-    /* fence: the owner's inner before its word; mirror: a canceller's RMW */
-    kin__fence_after_rmw();
-    struct kin__task *owner = kin__load_relaxed(&scope->owner); /* relaxed: constant while open */
-    uint64_t word = kin__load_relaxed(&scope->word);            /* relaxed: under the lock */
-    if (KIN__LIKELY(kin__scope_state(word) == KIN_NURSERY_OPEN && !scope->tasks_max && owner &&
-                    !kin__word_requests(owner)))
-        return 0;
-    return admit_slow_locked(scope, spawner, list);
-}
-
-static inline void init_task(struct kin__task *task, struct kin__sched *sched, kin_task_fn *fn,
-                             void *arg, const void *site)
-{
-    kin__word_init(task);
-    uintptr_t ahead = (uintptr_t)task->ctx.sp; /* a frame needed soon: see retire in worker.c */
-    __builtin_prefetch((void *)ahead, 1);
-    __builtin_prefetch((void *)(ahead + 64), 1);
-    task->ctx.sp = NULL;
-    task->stack = NULL;
-    task->fn = fn;
-    task->arg = arg;
-    task->sched = sched;
-    task->site = site;
-    kin__store_relaxed(&task->inner, NULL); /* alone: not shared yet */
-    task->status = 0;
-    task->ops = 0;
-    task->stack_class = sched ? (uint8_t)sched->stack_class : 0;
-    task->flags = 0;
-#ifdef KIN_DEBUG
-    kin__store_relaxed(&task->shadow, KIN__INIT); /* alone: not shared yet */
-#endif
-}
-
-struct kin__task *kin__task_make(struct kin__sched *sched, kin_task_fn *fn, void *arg,
-                                 const void *site)
-{
-    struct kin__frame *frame = kin__frame_take_task();
-    if (!frame)
-        return NULL;
-    init_task(kin__task_of_frame(frame), sched, fn, arg, site);
-    return kin__task_of_frame(frame);
-}
-
-void kin__task_unmake(struct kin__task *task)
-{
-    kin__word_fini(task);
-    kin__frame_give_task(&task->frame);
-}
-
-/* Links a task into the scope that the handle names, or refuses: no child without one [NCG-4]. */
-INLINE int link_child(struct kin__handle *handle, struct kin__task *task,
-                      const struct kin__task *spawner, const void *arg, size_t arg_size,
-                             bool has_class)
-{
-    struct kin__scope *list = NULL;
-    struct kin__scope *scope = kin__scope_lock(handle);
-    if (KIN__UNLIKELY(!scope))
-        return KIN_NOSCOPE;
-    int rc = admit_locked(scope, spawner, &list);
-    if (KIN__UNLIKELY(task->sched != scope->sched)) { /* of another runtime than the spawner */
-        task->sched = scope->sched;
-        if (!has_class)
-            task->stack_class = (uint8_t)scope->sched->stack_class;
-    }
-    if (KIN__UNLIKELY(arg_size) && rc == 0) {
-        void *copy = kin__arena_alloc(&scope->arena, arg_size);
-        if (copy)
-            task->arg = memcpy(copy, arg, arg_size);
-        else
-            rc = -ENOMEM;
-    }
-    if (KIN__LIKELY(rc == 0)) {
-        kin__store_relaxed(&task->scope, scope); /* relaxed: published by the run queue */
-        struct kin__list *first = scope->children.next;
-        task->sibling.prev = &scope->children;
-        task->sibling.next = first;
-        first->prev = &task->sibling;
-        scope->children.next = &task->sibling;
-        /* relaxed: under the lock; the store pairs as in kin__scope_move_locked */
-        kin__store_release(&scope->word, kin__load_relaxed(&scope->word) + KIN__LIVE_ONE);
-    }
-    kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
-    if (KIN__UNLIKELY(list != NULL))
-        kin__cancel_walk(list);
-    return rc;
-}
-
-/* What options ask of a task that is made; -EINVAL when they are nonsense. */
-static int apply(struct kin__task *task, const struct kin_spawn_options *options)
-{
-    if (options->size != sizeof(*options))
-        return -EINVAL;
-    if (options->stack_max_bytes) {
-        unsigned class_ = kin__stack_class(options->stack_max_bytes);
-        if (class_ >= KIN__STACK_CLASSES)
-            return -EINVAL;
-        task->stack_class = (uint8_t)class_;
-    }
-    if (options->name) {
-        task->name = options->name;
-        task->flags |= KIN__TASK_NAMED;
-    }
-    return 0;
-}
-
-INLINE int spawn(struct kin_nursery *n, const struct kin_spawn_options *options,
-                 kin_task_fn *fn, const void *arg, size_t arg_size,
-                        struct kin_task_ref *out, const void *site)
-{
-    if (KIN__UNLIKELY(!n || !fn || (arg_size && !arg)))
-        return -EINVAL;
-    struct kin__handle *handle = handle_of(n);
-    struct kin__worker *worker = kin__worker_self();
-    /* Outside of a worker it is known under the scope's lock only: it may end with its last
-     * task. */
-    struct kin__sched *sched = KIN__LIKELY(worker != NULL) ? worker->sched : NULL;
-    if (KIN__LIKELY(worker && kin__worker_current(worker)))
-        kin__entry_check(kin__worker_current(worker));
-    struct kin__frame *frame = KIN__LIKELY(worker != NULL) ? kin__frame_alloc(&worker->frames)
-                                                           : kin__frame_take_task();
-    if (KIN__UNLIKELY(!frame))
-        return -ENOMEM;
-    struct kin__task *task = kin__task_of_frame(frame);
-    init_task(task, sched, fn, (void *)(uintptr_t)arg, site);
-    uint64_t id = kin__task_id(task);
-    int rc = options ? apply(task, options) : 0;
-    if (KIN__LIKELY(rc == 0))
-        rc = link_child(handle, task, worker ? kin__worker_current(worker) : NULL, arg, arg_size,
-                        options && options->stack_max_bytes);
-    if (KIN__UNLIKELY(rc < 0)) {
-        kin__task_unmake(task);
-        return rc;
-    }
-    if (out)
-        out->id = id;
-    kin__schedule_new(worker, task);
-    return 0;
-}
-
-int kin_spawn(struct kin_nursery *n, kin_task_fn *fn, void *arg)
-{
-    return spawn(n, NULL, fn, arg, 0, NULL, __builtin_return_address(0));
-}
-
-int kin_spawn_copy(struct kin_nursery *n, kin_task_fn *fn, const void *arg, size_t arg_size)
-{
-    return spawn(n, NULL, fn, arg, arg_size, NULL, __builtin_return_address(0));
-}
-
-int kin_spawn_with(struct kin_nursery *n, const struct kin_spawn_options *options, kin_task_fn *fn,
-                   const void *arg, size_t arg_size, struct kin_task_ref *out)
-{
-    return spawn(n, options, fn, arg, arg_size, out, __builtin_return_address(0));
-}
-
-/* ---- the end of a child ---- */
-
-static struct kin_outcome outcome_of(const struct kin__task *task)
-{
-    struct kin_outcome how = {KIN_SEV_OK, 0, 0, kin__task_id(task)};
-    if (task->flags & KIN__TASK_PANICKED)
-        how.severity = KIN_SEV_PANIC;
-    else if (task->status >= 0)
-        how.value = task->status;
-    else if (task->status == KIN_CANCELLED && (kin__word_requests(task) & KIN__CANCEL))
-        how.severity = KIN_SEV_CANCELLED;
-    else
-        how.severity = KIN_SEV_ERROR;
-    how.status = how.severity == KIN_SEV_OK ? 0 : task->status;
-    return how;
-}
-
-/* Keeps a failure: in order of time, the first panic or else the first error as the worst
- * [NSM:8.1]. */
-static void keep_locked(struct kin__scope *scope, const struct kin_outcome *how)
-{
-    struct kin__handle *handle = scope->handle;
-    struct kin__failure *errors = handle->more ? handle->more->errors : handle->errors;
-    if (handle->errors_kept < handle->errors_max)
-        errors[handle->errors_kept++] =
-            (struct kin__failure){how->task, how->status, (int32_t)how->severity};
-    else
-        handle->errors_dropped++;
-    if (how->severity > scope->worst.severity)
-        scope->worst = *how;
-}
-
-/* What an end with a status means to the nursery. */
-static __attribute__((noinline)) void judge_locked(struct kin__scope *scope,
-                                                   const struct kin__task *task,
-                                                   struct kin__scope **list)
-{
-    struct kin_outcome how = outcome_of(task);
-    if (!kin__load_relaxed(&scope->owner)) { /* relaxed: constant while a child lives */
-        scope->worst = how; /* the first task of a runtime: its end is the result */
-    } else if (how.severity == KIN_SEV_ERROR || how.severity == KIN_SEV_PANIC) {
-        keep_locked(scope, &how);
-        if (scope->on_error == KIN_FAIL_FAST) /* [NCG-2] [NSM:4.1] */
-            (void)kin__cancel_begin_locked(scope, how.status, list);
-    }
-}
-
-/* A child is over: it is counted off, and what it ended with is its nursery's alone [NSM:3.2]
- * [SCHED:15.2.2]. */
-static void child_done(struct kin__task *task)
-{
-    struct kin__scope *scope = kin__load_relaxed(&task->scope); /* relaxed: constant */
-    struct kin__scope *list = NULL;
-    kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
-    struct kin__list *next = task->sibling.next, *prev = task->sibling.prev;
-    next->prev = prev;
-    prev->next = next;
-    /* relaxed: under the lock; over, for dumps and cancels */
-    kin__store_relaxed(&task->scope, NULL);
-    if (KIN__UNLIKELY(task->status != 0))
-        judge_locked(scope, task, &list);
-    drop_and_unlock(scope);
-    if (KIN__UNLIKELY(list != NULL))
-        kin__cancel_walk(list); /* holds a token of its own in every scope on the list */
 }
 
 /* ---- joining ---- */
@@ -509,8 +314,8 @@ static void join_unpublish(void *object, struct kin__waiter *waiter)
     kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
 }
 
-static const struct kin__waitable join_waitable = {"nursery", join_try, join_publish,
-                                                   join_unpublish};
+const struct kin__waitable kin__join_waitable = {"nursery", join_try, join_publish,
+                                                 join_unpublish};
 
 /* Runs children that nobody has begun on this stack. True: none is left. */
 static bool run_children_here(struct kin__task *task, struct kin__scope *scope)
@@ -537,18 +342,21 @@ static inline bool close_and_unlock(struct kin__scope *scope)
     }
     word = (word & ~KIN__STATE_MASK) | KIN_NURSERY_CLOSING;
     kin__store_release(&scope->word, word); /* pairs as in kin__scope_move_locked */
-    drop_and_unlock(scope);
+    if (KIN__UNLIKELY(scope->has & KIN__SCOPE_SLOTS))
+        kin__slots_refuse_locked(scope); /* members come back */
+    kin__scope_drop_and_unlock(scope);
     return kin__scope_live(word) == 1;
 }
 
 /* Waits until every child is over. */
-static inline void wait_for_children(struct kin__task *task, struct kin__scope *scope)
+INLINE void wait_for_children(struct kin__task *task, struct kin__scope *scope)
 {
     kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
-    if (close_and_unlock(scope) || (!task->sched->hard.park && run_children_here(task, scope)))
+    bool is_hard = kin__worker_self()->sched->hard.park;
+    if (close_and_unlock(scope) || (!is_hard && run_children_here(task, scope)))
         return;
-    while (kin__wait(&join_waitable, scope, NULL, KIN__WAIT_SHIELDED) < 0) {
-        /* ends: only a kill ends such a wait early, and children of a killed task end too */
+    while (kin__wait(&kin__join_waitable, scope, NULL, KIN__WAIT_DEAF) < 0) {
+        /* ends: only what cannot be masked wakes such a wait early, once for each nursery */
     }
 }
 
@@ -570,13 +378,17 @@ static inline void fill_outcome(const struct kin__scope *scope, enum kin_nursery
  * in between. */
 static __attribute__((noinline)) void take_back(struct kin__task *task, struct kin__scope *outer)
 {
-    kin__word_unrequest(task, KIN__SCOPE);
+    bool was_forced = kin__word_unrequest(task, KIN__SCOPE | KIN__FORCE) & KIN__FORCE;
+    uint64_t again = 0;
     kin__fence_after_rmw(); /* fence: the request before the states; mirror: a canceller's RMW */
-    for (; outer; outer = outer->outer) {
+    for (; outer && !(again && !was_forced); outer = outer->outer) {
         /* pairs with the release in kin__scope_move_locked */
-        if (kin__scope_is_cancelled(kin__load_acquire(&outer->word)))
-            (void)kin__word_request(task, KIN__SCOPE);
+        uint64_t word = kin__load_acquire(&outer->word);
+        if (kin__scope_is_cancelled(word))
+            again |= KIN__SCOPE | (word & KIN__OVERDUE ? KIN__FORCE : 0);
     }
+    if (again)
+        (void)kin__word_request(task, again);
 }
 
 __attribute__((noinline)) void kin__scope_empty(struct kin__scope *scope)
@@ -587,6 +399,20 @@ __attribute__((noinline)) void kin__scope_empty(struct kin__scope *scope)
         kin__heap_free(more);
     }
     kin__arena_fini(&scope->arena); /* empty again, for the next life */
+}
+
+/* What only some nurseries have is given back: the timer, the frames of children that were kept. */
+static __attribute__((noinline)) void release_rare_locked(struct kin__scope *scope)
+{
+    if (scope->has & KIN__SCOPE_TIMED)
+        kin__timer_disarm(&scope->timer);
+    if (scope->has & KIN__SCOPE_KEEPS)
+        kin__ended_release_locked(scope);
+    if (scope->has & KIN__SCOPE_METERED) {
+        struct kin__wakes wakes = {0};
+        kin__budget_close(scope, &wakes);
+        kin__wakes_run(&wakes); /* with the lock held: a push takes none of a lower rank */
+    }
 }
 
 /* The scope is over: what must stay readable goes to the handle, the rest back to the pools. */
@@ -601,6 +427,8 @@ static inline void release(struct kin__task *task, struct kin__handle *handle,
     handle->state = (int32_t)kin__scope_state(word);
     fill_outcome(scope, kin__scope_state(word), &handle->outcome);
     handle->is_joined = 1;
+    if (KIN__UNLIKELY(scope->has))
+        release_rare_locked(scope);
     kin__store_release(&handle->scope, NULL); /* pairs with whoever finds it gone: state is there */
     /* The name ends under the lock, or a late caller would take the next life for this one.
      * relaxed: compared under the lock */
@@ -608,12 +436,12 @@ static inline void release(struct kin__task *task, struct kin__handle *handle,
     struct kin__scope *outer = scope->outer;
     kin__store_relaxed(&scope->owner, NULL); /* relaxed: released by unlock */
     kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
-    kin__store_release(&task->inner, outer); /* pairs with the load in begin_inner_of */
+    kin__store_release(&task->inner, outer); /* pairs with the load in kin__cancel_inner_of */
     if (KIN__UNLIKELY(kin__scope_state(word) == KIN_NURSERY_CANCELLED))
         take_back(task, outer);
     if (KIN__UNLIKELY(scope->arena.chunks != NULL || scope->kept != NULL))
         kin__scope_empty(scope);
-    kin__frame_free(&kin__worker_self()->scopes, &scope->frame);
+    kin__frame_free(&kin__worker_self()->blocks[KIN__FRAME_SCOPE], &scope->frame);
 }
 
 static int result_of(const struct kin__handle *handle, struct kin_outcome *out)
@@ -628,9 +456,9 @@ int kin_nursery_join(struct kin_nursery *n, struct kin_outcome *out)
     struct kin__task *task = kin__task_self();
     if (!n)
         return -EINVAL;
-    struct kin__handle *handle = handle_of(n);
+    struct kin__handle *handle = kin__handle_of(n);
     if (KIN__UNLIKELY(!task))
-        return KIN_NOTASK;
+        return kin__no_task();
     kin__entry_check(task);
     struct kin__scope *scope = kin__load_relaxed(&handle->scope); /* relaxed: the owner's own */
     if (KIN__UNLIKELY(!scope))
@@ -647,9 +475,15 @@ int kin_nursery_join(struct kin_nursery *n, struct kin_outcome *out)
     return result_of(handle, out);
 }
 
+void kin__nursery_wait(struct kin_nursery *n)
+{
+    struct kin__task *task = kin__task_self();
+    wait_for_children(task, kin__load_relaxed(&kin__handle_of(n)->scope)); /* relaxed: its own */
+}
+
 void kin_nursery_leave_(struct kin_nursery *n)
 {
-    struct kin__handle *handle = handle_of(n);
+    struct kin__handle *handle = kin__handle_of(n);
     if (KIN__UNLIKELY(kin__load_relaxed(&handle->scope) != NULL)) { /* relaxed: the owner's own */
         kin_nursery_cancel(n, KIN_CANCELLED);
         kin_ignore(kin_nursery_join(n, NULL));
@@ -658,35 +492,26 @@ void kin_nursery_leave_(struct kin_nursery *n)
         give_more(handle);
 }
 
-/* Cancels and joins whatever the task has open, innermost first [NSM-4] [NSM:6.3]. */
-static void unwind(struct kin__task *task)
-{
-    struct kin__scope *scope;
-    /* relaxed: the task's own field */
-    while ((scope = kin__load_relaxed(&task->inner))) { /* ends: each join makes one fewer */
-        /* relaxed: the owner's own; another value means that the handle was opened twice */
-        KIN__CHECK(kin__load_relaxed(&scope->handle->scope) == scope, "NSM-4: opened twice");
-        kin_nursery_leave_((struct kin_nursery *)(void *)scope->handle);
-    }
-}
-
-const struct kin__owner_ops kin__scope_owner_ops = {child_done, unwind};
+const struct kin__owner_ops kin__scope_owner_ops = {kin__child_done, kin__unwind, kin__conclude,
+                                                    kin__budget_op, kin__deadlock_report};
 
 /* ---- the rest of the public face ---- */
 
 void kin_nursery_close(struct kin_nursery *n)
 {
     kin__entry_check_self();
-    struct kin__scope *scope = n ? kin__scope_lock(handle_of(n)) : NULL;
+    struct kin__scope *scope = n ? kin__scope_lock(kin__handle_of(n)) : NULL;
     if (!scope)
         return;
     scope->is_sealed = 1;
+    if (KIN__UNLIKELY(scope->has & KIN__SCOPE_SLOTS))
+        kin__slots_refuse_locked(scope); /* members too */
     (void)close_and_unlock(scope);
 }
 
 int kin_nursery_poll(struct kin_nursery *n, struct kin_outcome *out)
 {
-    struct kin__handle *handle = n ? handle_of(n) : NULL;
+    struct kin__handle *handle = n ? kin__handle_of(n) : NULL;
     if (!handle)
         return -EINVAL;
     kin__entry_check_self();
@@ -722,7 +547,7 @@ enum kin_nursery_state kin_nursery_state(const struct kin_nursery *n)
 
 size_t kin_nursery_errors(struct kin_nursery *n, struct kin_outcome *buf, size_t cap)
 {
-    const struct kin__handle *handle = n ? handle_of(n) : NULL;
+    const struct kin__handle *handle = n ? kin__handle_of(n) : NULL;
     if (!handle)
         return 0;
     const struct kin__failure *errors = handle->more ? handle->more->errors : handle->errors;
@@ -741,7 +566,7 @@ size_t kin_nursery_errors_dropped(const struct kin_nursery *n)
 void *kin_nursery_alloc(struct kin_nursery *n, size_t size)
 {
     kin__entry_check_self();
-    struct kin__scope *scope = n ? kin__scope_lock(handle_of(n)) : NULL;
+    struct kin__scope *scope = n ? kin__scope_lock(kin__handle_of(n)) : NULL;
     if (!scope)
         return NULL;
     /* relaxed: under the lock */

@@ -4,11 +4,11 @@
  *
  *     guard hit -> handler, on the alternate stack -> is it the guard of the stack that this
  *     worker's task runs on? No: somebody else's fault, pass it on. In libc, or configured so:
- *     report, abort. Else continue on a spare stack, as the task: report, cancel and join what it
- *     has open, escape.
+ *     report, abort. Else continue on a spare stack, as the task: report, run its cleanups, cancel
+ *     and join what it has open, escape.
  *
- * The nurseries are ended on a spare stack, because the dead frames below the escape still hold
- * what their children point at. Code of the runtime itself never hits the guard with a lock held:
+ * Cleanups and nurseries are seen to on a spare stack, because the dead frames below the escape
+ * still hold what they point at. Code of the runtime itself never hits the guard with a lock held:
  * its entries probe first (entry.h).
  */
 #include "scope/overflow.h"
@@ -21,11 +21,28 @@
 static void describe(struct kin__text *text, const struct kin__task *task, uintptr_t sp)
 {
     const struct kin__stack *stack = task->stack;
-    kin__text_printf(text, "stack overflow in task %llu (%s), entry %p, spawned at %p: ",
-                     (unsigned long long)kin__task_id(task), kin__task_name(task),
-                     (void *)(uintptr_t)task->fn, (void *)(uintptr_t)task->site);
+    kin__text_printf(text, "stack overflow in task %llu (%s), ",
+                     (unsigned long long)kin__task_id(task), kin__task_name(task));
+    if (!(task->flags & KIN__TASK_SPARE)) /* else the place of the entry has gone to the spare */
+        kin__text_printf(text, "entry %p, ", (void *)(uintptr_t)task->fn);
+    kin__text_printf(text, "spawned at %p: ", (void *)(uintptr_t)task->site);
     kin__text_printf(text, "%zu bytes deep of a maximum of %zu",
                      (size_t)((uintptr_t)stack->base - sp), kin__stack_class_bytes(stack->class_));
+}
+
+/* What is told about one. */
+struct overflow {
+    struct kin__task *task;
+    struct kin__text text;
+    char memory[320];
+};
+
+static int report(void *arg)
+{
+    struct overflow *overflow = arg;
+    struct kin__task *task = overflow->task;
+    kin__report(kin__task_sched(task), KIN_OVERFLOW, kin__task_id(task), overflow->memory);
+    return 0;
 }
 
 /* The task goes on here, on its spare stack, for the last time. */
@@ -33,19 +50,24 @@ static void on_spare(void *arg)
 {
     struct kin__task *task = arg;
     struct kin__stack *dead = task->stack;
-    struct kin__stack *spare = task->spare;
-    char memory[320];
-    struct kin__text text;
+    struct kin__stack *spare = kin__worker_self()->spare;
+    struct overflow overflow = {.task = task};
+    void *escape = task->escape;
     kin__context_move(&task->ctx, spare->low, spare->base);
-    kin__text_init(&text, memory, sizeof(memory));
-    describe(&text, task, (uintptr_t)dead->low);
+    kin__text_init(&overflow.text, overflow.memory, sizeof(overflow.memory));
+    describe(&overflow.text, task, (uintptr_t)dead->low);
+    task->spare = spare; /* in the place of what the text just named */
+    task->flags |= KIN__TASK_SPARE;
     kin__worker_self()->stack = spare;
     task->stack = spare;
     task->low = spare->low;
-    kin__report(task->sched, KIN_OVERFLOW, kin__task_id(task), memory);
-    task->sched->owner->unwind(task);
+    /* A report that fails the task must land here, on the spare stack. */
+    (void)kin__call_raw(&task->escape, report, &overflow);
+    task->escape = escape;
+    kin__task_sched(task)->owner->unwind(task);
     kin__worker_self()->stack = dead;
     task->stack = dead;
+    task->low = dead->low;
     kin__worker_escape(task);
 }
 
@@ -55,10 +77,14 @@ static enum kin__fault_action resolve(struct kin__fault *fault)
     struct kin__task *task = worker ? kin__worker_current(worker) : NULL;
     if (!task || !worker->stack || !kin__stack_in_guard(worker->stack, fault->address))
         return KIN__FAULT_PASS;
+    /* A cleanup may overflow as well as the body, and each may use the spare stack after the other;
+     * not the one that runs on it already. */
+    struct kin__stack *spare = task->flags & KIN__TASK_SPARE ? task->spare : NULL;
     bool is_panic = worker->sched->config.on_overflow == KIN_STACK_PANIC && !fault->in_libc &&
-                    !(task->flags & KIN__TASK_SPARE);
-    struct kin__stack *spare = NULL;
-    if (is_panic)
+                    worker->stack != spare;
+    if (!is_panic)
+        spare = NULL;
+    else if (!spare)
         spare = kin__stack_take(&worker->stacks, &worker->sched->stacks, task->stack_class);
     if (!spare) {
         char memory[320];
@@ -71,9 +97,10 @@ static enum kin__fault_action resolve(struct kin__fault *fault)
         kin__plat_write(2, memory, text.len);
         return KIN__FAULT_ABORT;
     }
-    task->spare = spare;
-    task->status = KIN_OVERFLOW;
-    task->flags |= KIN__TASK_FAILED | KIN__TASK_PANICKED | KIN__TASK_SPARE;
+    worker->spare = spare;
+    if (!(task->flags & KIN__TASK_PANICKED))
+        task->status = KIN_OVERFLOW; /* the first panic says how it ends */
+    task->flags |= KIN__TASK_FAILED | KIN__TASK_PANICKED;
     fault->stack = (uintptr_t)spare->base;
     fault->target = on_spare;
     fault->argument = task;

@@ -2,6 +2,8 @@
 /*
  * kin_run: from main() into the first task and back.
  */
+#include "scope/belongings.h"
+#include "scope/budget.h"
 #include "scope/overflow.h"
 #include "scope/scope.h"
 #include "task/word.h"
@@ -19,19 +21,47 @@ static int make_first(struct kin__sched *sched, struct kin__handle *root, kin_ta
         return rc;
     struct kin__task *task = kin__task_make(sched, fn, arg, site);
     if (!task) {
-        kin__frame_give_scope(&root->scope->frame);
+        kin__block_give(KIN__FRAME_SCOPE, &root->scope->frame);
         return -ENOMEM;
     }
     task->name = "main";
     task->flags |= KIN__TASK_NAMED;
+    rc = kin__budget_root(root->scope, task);
+    if (rc < 0) {
+        kin__task_unmake(task);
+        kin__block_give(KIN__FRAME_SCOPE, &root->scope->frame);
+        return rc;
+    }
     kin__store_relaxed(&task->scope, root->scope); /* alone: nothing runs yet */
     root->scope->worst = (struct kin_outcome){KIN_SEV_OK, 0, 0, 0}; /* the result, if it is 0 */
     task->sibling.next = NULL; /* a recycled frame still has the links of its last life */
     kin__list_link(&task->sibling, &root->scope->children, root->scope->children.next);
     /* alone: nothing runs yet. No body joins the root: its only child is what it waits for. */
     kin__store_relaxed(&root->scope->word, KIN__LIVE_ONE | KIN_NURSERY_CLOSING);
+    sched->root = root->scope;
     *out = task;
     return 0;
+}
+
+/* The root is over: what is left of its pool, and its block, go back. */
+static void close_root(struct kin__scope *root)
+{
+    struct kin__wakes nobody = {0};
+    kin__budget_close(root, &nobody);
+    kin__scope_empty(root);
+    kin__block_give(KIN__FRAME_SCOPE, &root->frame);
+}
+
+/* The core profile: no scheduler, no task [SCHED:10.2.1]. */
+static int run_core(const struct kin_config *config, kin_task_fn *fn, void *arg)
+{
+    int rc = kin__config_check(config);
+    if (rc < 0)
+        return rc;
+    kin__thread_set_core(true);
+    rc = fn(arg);
+    kin__thread_set_core(false);
+    return rc;
 }
 
 int kin_run(const struct kin_config *config, kin_task_fn *fn, void *arg)
@@ -41,11 +71,14 @@ int kin_run(const struct kin_config *config, kin_task_fn *fn, void *arg)
     struct kin__task *first;
     if (!fn)
         return -EINVAL;
-    if (kin__worker_self())
+    if (kin__worker_self() || kin__thread_is_core())
         return -EBUSY;
+    if (config && config->size == sizeof(*config) && config->profile == KIN_CORE)
+        return run_core(config, fn, arg);
     if (!kin__context_supported())
         return KIN_UNSUPPORTED;
     kin__fail_init();
+    kin__store_relaxed(&kin__ender_ops, &kin__task_waitable); /* relaxed: a constant */
     int rc = kin__sched_create(config, &kin__scope_owner_ops, &kin__timer_source, &sched);
     if (rc < 0)
         return rc;
@@ -58,14 +91,14 @@ int kin_run(const struct kin_config *config, kin_task_fn *fn, void *arg)
     struct kin__scope *scope = root.scope;
     rc = kin__sched_run(sched, first);
     if (rc < 0) {
+        kin__budget_settle(first);
         kin__store_relaxed(&first->scope, NULL); /* relaxed: for dumps, as when a task is over */
         kin__task_unmake(first);                 /* no thread was started, nothing ran */
     } else if (scope->worst.severity == KIN_SEV_OK)
         rc = scope->worst.value;
     else
         rc = scope->worst.status;
-    kin__scope_empty(scope);
-    kin__frame_give_scope(&scope->frame);
+    close_root(scope);
 fail_overflow:
     kin__overflow_fini();
 fail_sched:

@@ -7,8 +7,9 @@
  * that a canceller who comes late finds a block that is no longer the one it looked for, never
  * memory that has become something else.
  *
- *     word = live << 8 | state      state and live count change together, under the lock, and are
- *                                   published by one release store [NSM:7.1]
+ *     word = live << 8 | OVERDUE 8 | state     state and live count change together, under the
+ *                                              lock, and are published by one release store
+ *                                              [NSM:7.1]
  *
  * live counts the children, plus one for the body while the state is OPEN, plus one for each
  * canceller that is walking through. Whoever takes it to 0 makes the state terminal, and its last
@@ -25,8 +26,13 @@
 #include "base/lock.h"
 #include "mem/arena.h"
 #include "mem/frame.h"
+#include "park/waitq.h"
+#include "sched/blocks.h"
 #include "sched/sched.h"
+#include "task/account.h"
 #include "task/task.h"
+#include "wait/ender.h"
+#include "wait/timer.h"
 
 #include <kin/nursery.h>
 
@@ -48,6 +54,28 @@ struct kin__more {
     struct kin__failure errors[];
 };
 
+/* Which of the rare fields of a scope are in use. */
+#define KIN__SCOPE_TIMED 1u
+#define KIN__SCOPE_GRACE 2u
+#define KIN__SCOPE_KEEPS 4u
+#define KIN__SCOPE_SLOTS 8u
+#define KIN__SCOPE_ENDERS 16u
+#define KIN__SCOPE_COUNTS 32u
+#define KIN__SCOPE_METERED 64u
+
+/* What the ends of a combinator's branches decide; on the combinator's stack, under the lock of its
+ * nursery. Decided or cancelled from outside, nothing counts any more. */
+struct kin__count {
+    size_t need;       /* so many good ends are enough: the rest is cancelled; */
+    size_t may_fail;   /* so is it when more than this many failed */
+    size_t ends, fails;
+    bool counts_all;   /* an end of any kind is a good one */
+    bool is_decided;   /* enough, when ends == need; too few otherwise */
+    uint64_t first;    /* the first end at all; 0: none yet */
+    uint64_t winner;   /* the first end that was good */
+    uint64_t loser;    /* the first that was not */
+};
+
 /* What is inside struct kin_nursery. It belongs to the task that opened it [NSM:6.1]. */
 struct kin__handle {
     _Atomic(struct kin__scope *) scope; /* NULL: not open; any thread may look, the owner writes */
@@ -64,6 +92,7 @@ struct kin__handle {
 };
 
 #define KIN__STATE_MASK UINT64_C(7)
+#define KIN__OVERDUE UINT64_C(8) /* it was cancelled, and its grace is over */
 #define KIN__LIVE_SHIFT 8u
 #define KIN__LIVE_ONE (UINT64_C(1) << KIN__LIVE_SHIFT)
 
@@ -73,7 +102,7 @@ struct kin__scope {
     uint8_t is_sealed;         /* closed by hand: members are refused too */
     uint8_t is_waiting;        /* the owner is parked in its join ... */
     uint8_t on_error;
-    uint8_t is_cancel_queued;
+    uint8_t has;               /* KIN__SCOPE_ bits: which of the rare fields are in use */
     kin__a64 word;             /* written under the lock, read by anyone */
     _Atomic(struct kin__task *) owner; /* NULL: the root, or not in use; stored last by open */
     uint64_t ticket;           /* ... with this ticket */
@@ -91,12 +120,30 @@ struct kin__scope {
     struct kin__list cursor;        /* where that walk is among the children */
     struct kin__arena arena;
     struct kin__more *kept; /* of nurseries that children have or had open */
-#if KIN__ASAN || KIN__TSAN
-    unsigned char sanitizer_rest[KIN__FRAME_BYTES - 192];
-#endif
+    uint32_t cleanups; /* how many the owner had when it opened this one: later ones are newer */
+    /* masks of the owner that it was opened under and that are in force; written under the lock */
+    _Atomic(uint8_t) depth;
+    uint8_t is_covered; /* whoever cancelled it did so to all that the owner opened after it, too */
+
+    /* rare: each valid while its bit in has is set */
+    struct kin__timer timer;  /* TIMED: the deadline; once cancelled, the end of the grace */
+    int64_t grace_ns;         /* GRACE: how long a cancelled child may take */
+    struct kin__list ended;   /* KEEPS: children that are over and whose frames stay */
+    struct kin__waitq slots;  /* SLOTS: spawners that wait for room under tasks_max; */
+    uint64_t promised;        /* room that was given to those of them who are on their way */
+    struct kin__waitq enders; /* ENDERS: who waits for one child to end; io: struct kin__ender */
+    struct kin__count *count; /* COUNTS: what the ends of the children decide */
+    struct kin__purse bank;    /* METERED: what its children draw from, */
+    struct kin__account *pool; /* a pool of its own, or NULL */
+    uint8_t recharge, on_exhausted; /* enum kin_recharge, never PROFILE; enum kin_on_exhausted */
 };
-_Static_assert(sizeof(struct kin__scope) == KIN__FRAME_BYTES, "a scope is a frame");
+_Static_assert(sizeof(struct kin__scope) <= KIN__SCOPE_BYTES, "a scope is a frame");
 _Static_assert(sizeof(struct kin__handle) <= sizeof(struct kin_nursery), "the handle fits");
+
+static inline struct kin__handle *kin__handle_of(struct kin_nursery *n)
+{
+    return (struct kin__handle *)(void *)n;
+}
 
 static inline enum kin_nursery_state kin__scope_state(uint64_t word)
 {
@@ -115,6 +162,17 @@ static inline bool kin__scope_is_cancelled(uint64_t word)
            kin__scope_state(word) == KIN_NURSERY_CANCELLED;
 }
 
+/* Locks a scope that had this name when the caller got to know it; false when it is over. */
+static inline bool kin__scope_lock_named(struct kin__scope *scope, uint64_t name)
+{
+    kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
+    /* relaxed: changes only when the scope is released, which takes the lock */
+    if (KIN__LIKELY(kin__load_relaxed(&scope->frame.name) == name))
+        return true;
+    kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
+    return false;
+}
+
 /* Locks the scope that the handle names; NULL when it is no longer open. The handle is not looked
  * at any more once the lock is held: a join may be over by then. */
 static inline struct kin__scope *kin__scope_lock(const struct kin__handle *handle)
@@ -122,46 +180,90 @@ static inline struct kin__scope *kin__scope_lock(const struct kin__handle *handl
     /* pairs with the release in init_handle and in release, for callers of other threads */
     struct kin__scope *scope = kin__load_acquire(&handle->scope);
     uint64_t name = handle->name;
-    if (KIN__UNLIKELY(!scope))
-        return NULL;
-    kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
-    /* relaxed: changes only when the scope is released, which takes the lock */
-    if (KIN__LIKELY(kin__load_relaxed(&scope->frame.name) == name))
-        return scope;
-    kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
-    return NULL;
+    return KIN__LIKELY(scope != NULL) && kin__scope_lock_named(scope, name) ? scope : NULL;
 }
 
 /* Moves to another state, keeping live; the transition must be one of 000 section 2.3. */
 void kin__scope_move_locked(struct kin__scope *scope, enum kin_nursery_state to);
 
-/* Takes one off live, makes the state terminal at 0, unlocks, and wakes the owner if it waits. */
-void kin__scope_drop_and_unlock(struct kin__scope *scope);
+/* Nobody is left: makes the state terminal, unlocks, and wakes the owner if it waits. */
+void kin__scope_end_and_unlock(struct kin__scope *scope);
+
+/* Takes one off live, and ends the scope at 0. */
+static inline void kin__scope_drop_and_unlock(struct kin__scope *scope)
+{
+    uint64_t word = kin__load_relaxed(&scope->word) - KIN__LIVE_ONE; /* relaxed: under the lock */
+    kin__store_release(&scope->word, word); /* pairs as in kin__scope_move_locked */
+    if (KIN__UNLIKELY(kin__scope_live(word) == 0))
+        kin__scope_end_and_unlock(scope);
+    else
+        kin__lock_give(&scope->lock, KIN__RANK_NURSERY); /* maybe the last touch of the scope */
+}
+
+/* Spawners that wait for room under tasks_max: the next ones get what a child that leaves has left,
+ * or all of them look again whether they are admitted at all. */
+void kin__slots_offer_locked(struct kin__scope *scope, struct kin__wakes *wakes);
+void kin__slots_refuse_locked(struct kin__scope *scope);
+/* An end, in the nursery of a combinator. */
+void kin__count_locked(struct kin__scope *scope, const struct kin_outcome *how,
+                       struct kin__scope **list);
+/* Gives back the frames of children that were kept. */
+void kin__ended_release_locked(struct kin__scope *scope);
+/* The functions of kin__scope_owner_ops. */
+bool kin__child_done(struct kin__task *task);
+void kin__unwind(struct kin__task *task);
+int kin__conclude(struct kin__task *task, int rc);
+int kin__budget_op(struct kin__task *task, unsigned what, kin_time deadline);
+void kin__deadlock_report(struct kin__sched *sched);
+
+/* The end of a nursery as a thing that its owner waits for; object: struct kin__scope. */
+extern const struct kin__waitable kin__join_waitable;
+/* The end of a task as a thing to wait for; object and io: struct kin__ender. */
+extern const struct kin__waitable kin__task_waitable;
 
 /* OPEN or CLOSING -> CANCELLING with a token for the walk, and onto the list. The owner's waits
  * hear of it. True: this call did it. */
 bool kin__cancel_begin_locked(struct kin__scope *scope, int reason, struct kin__scope **list);
 /* Tells every descendant of every scope on the list. */
 void kin__cancel_walk(struct kin__scope *list);
-/* Whether the owner, or a nursery around this one, is being cancelled; then so is this one. */
+/* Arms the deadline of a scope that is being opened. */
+void kin__deadline_arm(struct kin__scope *scope, kin_time deadline);
+/* Arms the end of the grace of a scope that was just cancelled. */
+void kin__grace_arm_locked(struct kin__scope *scope);
+/* Cancels the nurseries that task has open, innermost first, down to but without end: those that
+ * were opened under no more than depth masks. The caller holds a lock that keeps the task from
+ * ending. */
+void kin__cancel_inner_of(struct kin__task *task, const struct kin__scope *end, int reason,
+                          unsigned depth, struct kin__scope **list);
+/* Why the owner, or a nursery around this one, is being cancelled, if that reaches this one; 0
+ * otherwise. The caller is the owner or has the lock. */
 int kin__cancel_inherited(struct kin__scope *scope);
 
+/* Blocks that the nursery around owner keeps, and frees when it ends at the latest; and before. */
+void kin__more_keep(struct kin__task *owner, struct kin__more *more);
+void kin__more_free(struct kin__task *owner, struct kin__more *more);
 /* Gives back what a scope that is over still holds. */
 void kin__scope_empty(struct kin__scope *scope);
 /* A scope opened in the running task or, with owner NULL, as a root. */
 int kin__scope_open(struct kin__handle *handle, struct kin__sched *sched, struct kin__task *owner,
                     const struct kin_nursery_options *options);
+/* Waits until every child is over, as a join does, and releases nothing: outcomes of children that
+ * were named can still be asked for. The running task is the owner; the join comes next. */
+void kin__nursery_wait(struct kin_nursery *n);
+/* kin_spawn_with for callers that spawn on behalf of the code at site; never waits for room. */
+int kin__spawn_at(struct kin_nursery *n, const struct kin_spawn_options *options, kin_task_fn *fn,
+                  void *arg, struct kin_task_ref *out, const void *site);
 /* A frame for a new task of sched, filled in but neither linked nor scheduled. */
 struct kin__task *kin__task_make(struct kin__sched *sched, kin_task_fn *fn, void *arg,
                                  const void *site);
 void kin__task_unmake(struct kin__task *task);
+/* Starts a task of the runtime's own, as a child of its root. 0 or -ENOMEM. The runtime has a task
+ * that is not over. */
+int kin__task_start_internal(struct kin__sched *sched, kin_task_fn *fn, void *arg,
+                             const char *name);
 
-/* Frames of both kinds, from the running worker's cache or, outside of one, from a shared one. */
-struct kin__frame *kin__frame_take_task(void);
-void kin__frame_give_task(struct kin__frame *frame);
-struct kin__frame *kin__frame_take_scope(void);
-void kin__frame_give_scope(struct kin__frame *frame);
-
+/* How a child ended; under the lock of its scope, or before anybody else can know it. */
+struct kin_outcome kin__task_outcome(const struct kin__task *task);
 /* Aborts because the caller broke a rule that only a bug can break; names task, call and rule. */
 _Noreturn void kin__misuse(struct kin__task *task, const char *call, const char *rule,
                            const char *clause);

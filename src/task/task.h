@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The control block of a task: who it is, where it stands, what it waits for, how it ends.
+ * The control block of a task: who it is, where it stands, what it waits for, how it ends
+ * [SCHED:5.1.1].
  *
  * One frame of 192 bytes in three lines. A task that is spawned, runs and ends without parking
  * touches the first two only. Each field says who may touch it:
@@ -22,9 +23,11 @@
 #include <kin/run.h>
 #include <kin/task.h>
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+struct kin__extra;
 struct kin__sched;
 struct kin__scope;
 
@@ -48,6 +51,21 @@ enum kin__actor { KIN__BY_TASK, KIN__BY_WORKER, KIN__BY_WAKER, KIN__BY_SPAWNER }
 #define KIN__TASK_PANICKED 4u
 #define KIN__TASK_BORROWS 8u  /* runs on the stack of the task that joins it */
 #define KIN__TASK_SPARE 16u   /* has a spare stack */
+#define KIN__TASK_EXTRA 32u   /* has belongings: extra.h */
+#define KIN__TASK_METERED 64u /* has a limited budget or lacks a capability: budget.h */
+#define KIN__TASK_DEADLINE 128u /* has a pushed deadline */
+#define KIN__TASK_KEPT 256u   /* somebody has its name: the frame stays until the nursery is over */
+#define KIN__TASK_THREAD 512u /* no task at all: a plain thread that waits; see park/thread.c */
+#define KIN__TASK_HIGH 1024u  /* goes before others when it is woken */
+#define KIN__TASK_LOW 2048u   /* goes behind others when it is woken */
+#define KIN__TASK_INTERNAL 4096u /* the runtime's own: how it ends is nobody's result */
+
+/* The fields from status to wake_ready, which are set by one move when a task is made. */
+struct kin__birth {
+    int32_t status;
+    uint16_t slice, runtime, flags, caps;
+    uint8_t stack_class, masks, over, wake_ready;
+};
 
 struct kin__task {
     struct kin__frame frame; /* the pool's; its name is the task's id */
@@ -55,7 +73,10 @@ struct kin__task {
     struct kin__task *next;  /* run-queue link; owner of the queue it is in */
     struct kin__context ctx; /* where it goes on; task, then whoever continues it */
     struct kin__stack *stack; /* the stack it runs on, its own or borrowed; NULL: has not begun */
-    kin_task_fn *fn;          /* spawner */
+    union {
+        kin_task_fn *fn;          /* spawner */
+        struct kin__stack *spare; /* if KIN__TASK_SPARE: where an overflow is cleaned up; task */
+    };
     union {
         void *arg;       /* until it runs; spawner */
         const char *low; /* while it runs: lowest byte of the stack it is on; task */
@@ -63,33 +84,50 @@ struct kin__task {
 
     _Atomic(struct kin__scope *) scope; /* the nursery that owns it; spawner, then constant */
     struct kin__list sibling;           /* link among its children; scope */
-    struct kin__sched *sched;           /* the runtime; spawner, then constant */
     void *escape;                       /* how to end the body from any depth; task */
     const void *site;                   /* code address that spawned it; spawner */
     /* innermost nursery it has open; task writes, cancel reads */
     _Atomic(struct kin__scope *) inner;
     int32_t status;                     /* what it ends with; task */
-    uint16_t ops;                       /* checkpoints since it had its share; task */
+    uint16_t slice;                     /* operations until the others get a turn; task */
+    uint16_t runtime;                   /* number of its runtime; spawner, then constant */
+    uint16_t flags;                     /* KIN__TASK_ bits; spawner, then task */
+    uint16_t caps;                      /* capabilities it holds; spawner, then constant */
     uint8_t stack_class;                /* what stack to take; spawner */
-    uint8_t flags;                      /* KIN__TASK_ bits; spawner, then task */
+    uint8_t masks;                      /* how deep cancellation is held back; task */
+    uint8_t over;                       /* of a kept frame: 1 + how bad its end was; scope */
+    uint8_t wake_ready;                 /* claimed while it was still parking; winner */
+    /* (from status to here: struct kin__birth) */
 
     _Atomic(const char *) waiting;   /* what it is parked on, a constant text; task; dumps peek */
-    int32_t wait_status;             /* winner, then task */
-    uint32_t wait_case;              /* winner, then task */
+    union {
+        struct {
+            int32_t wait_status; /* winner, then task */
+            uint32_t wait_case;  /* winner, then task */
+        };
+        uintptr_t wait_cases; /* while it is parked and nobody has claimed it: park/peek.c; task */
+    };
     const char *name;                /* if KIN__TASK_NAMED; spawner */
-    struct kin__stack *spare;        /* if KIN__TASK_SPARE: where an overflow is cleaned up; task */
+    kin_time deadline;               /* if KIN__TASK_DEADLINE: the tightest pushed one; task */
+    struct kin__extra *extra;        /* if KIN__TASK_EXTRA; spawner, then task */
     /* as the first of a batch in the global queue: the next one, */
     struct kin__task *batch_next;
     struct kin__task *batch_last;    /* the last task of this one, */
-    uint32_t batch_count;            /* and how many they are; owner of the queue */
+    union {
+        uint32_t batch_count; /* and how many they are; owner of the queue */
+        kin__a32 woken;       /* if KIN__TASK_THREAD: futex; set by whoever wakes it */
+    };
     kin__ai32 shadow;                /* debug: the state of 002 */
-    unsigned char rest[192 - 128 - 56];
 #if KIN__ASAN || KIN__TSAN
     unsigned char sanitizer_rest[KIN__FRAME_BYTES - 192 - (sizeof(struct kin__context) - 8)];
 #endif
 };
 
 _Static_assert(sizeof(struct kin__task) == KIN__FRAME_BYTES, "a frame is three lines");
+_Static_assert(offsetof(struct kin__task, wake_ready) - offsetof(struct kin__task, status) ==
+                       offsetof(struct kin__birth, wake_ready) &&
+                   sizeof(struct kin__birth) == 16,
+               "one move");
 _Static_assert(KIN__ASAN || KIN__TSAN || offsetof(struct kin__task, scope) == 64, "line 1");
 _Static_assert(KIN__ASAN || KIN__TSAN || offsetof(struct kin__task, waiting) == 128, "line 2");
 
@@ -103,22 +141,32 @@ static inline uint64_t kin__task_id(const struct kin__task *task)
     return kin__load_relaxed(&task->frame.name); /* relaxed: constant while the task lives */
 }
 
-/* For reports: never NULL. */
-static inline const char *kin__task_name(const struct kin__task *task)
+/* For reports: never NULL. Others may ask while the task goes on, which changes other flags. */
+__attribute__((no_sanitize("thread"))) static inline const char *
+kin__task_name(const struct kin__task *task)
 {
-    return task->flags & KIN__TASK_NAMED ? task->name : "no name";
+    return *(const volatile uint16_t *)&task->flags & KIN__TASK_NAMED ? task->name : "no name";
 }
 
 /* The task that has this name now; NULL when it is over or never was. Only a hint unless the caller
  * knows that it cannot end: see kin__word_cancel_named for acting on it. */
 struct kin__task *kin__task_find(uint64_t id);
 
-/* What happens above when a task ends. Declared here, filled in by scope. */
+/* What happens above. Declared here, filled in by scope. */
 struct kin__owner_ops {
-    /* The task is over with task->status; its frame goes back after this. Runs on a worker. */
-    void (*child_done)(struct kin__task *task);
-    /* Ends every nursery the task has open, cancelled and joined; before its stack is given up. */
+    /* The task is over with task->status; its frame goes back after this unless it answers false:
+     * then the nursery keeps it. Runs on a worker. */
+    bool (*child_done)(struct kin__task *task);
+    /* Runs the cleanups of the task and ends every nursery it has open, the newest first; before
+     * its stack is given up. */
     void (*unwind)(struct kin__task *task);
+    /* The body has returned rc and the task has belongings: sees to them. What it ends with. */
+    int (*conclude)(struct kin__task *task, int rc);
+    /* The slow half of kin__op in budget.h. */
+    int (*op)(struct kin__task *task, unsigned what, kin_time deadline);
+    /* Nothing is runnable, nothing is due, and no thread is left that could change that. Runs on
+     * the monitor's thread. */
+    void (*dead)(struct kin__sched *sched);
 };
 
 #endif

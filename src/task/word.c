@@ -9,7 +9,7 @@
 
 struct kin__task *kin__task_find(uint64_t id)
 {
-    struct kin__frame *frame = id ? kin__frame_at(id) : NULL;
+    struct kin__frame *frame = id ? kin__frame_at(KIN__FRAME_TASK, id) : NULL;
     /* relaxed: a hint, as the header says */
     return frame && kin__load_relaxed(&frame->name) == id ? kin__task_of_frame(frame) : NULL;
 }

@@ -2,7 +2,8 @@
 /*
  * The word: the one atomic that says what a task is doing.
  *
- *     ctl = ticket << 8 | KILL 64 | SCOPE 32 | CANCEL 16 | SHIELD 8 | OFF 4 | READY 2 | CLAIMED 1
+ *     ctl = ticket << 9 | ALONE 256 | FORCE 128 | KILL 64 | SCOPE 32 | CANCEL 16
+ *                        | SHIELD 8 | OFF 4 | READY 2 | CLAIMED 1
  *
  *                 begin                       commit
  *     RUNNING ----------------> PARKING --------------------> PARKED
@@ -24,7 +25,9 @@
  * CANCEL (for good), SCOPE (one of its own open nurseries is being cancelled) and KILL are
  * requests; they survive every step. A begin that finds one in the word it replaced calls the park
  * off; a canceller that comes after it finds the new ticket: one modification order, so no fence is
- * needed between them. SHIELD marks a park that CANCEL and SCOPE must not end.
+ * needed between them. SHIELD marks a park that CANCEL and SCOPE must not end. KILL comes after the
+ * grace of the nursery that the task is in, FORCE after that of one that it has open: nothing holds
+ * them back. ALONE says that a CANCEL was for this task only, which is a reason of its own.
  *
  * begin adds instead of comparing: while a task runs, only requests change its word, and the four
  * low bits are known, so one addition makes the next ticket and clears them. It costs half of a
@@ -47,10 +50,13 @@
 #define KIN__CANCEL UINT64_C(16)
 #define KIN__SCOPE UINT64_C(32)
 #define KIN__KILL UINT64_C(64)
-#define KIN__TICKET_SHIFT 8u
+#define KIN__FORCE UINT64_C(128)
+#define KIN__ALONE UINT64_C(256)
+#define KIN__TICKET_SHIFT 9u
 #define KIN__TICKET_ONE (UINT64_C(1) << KIN__TICKET_SHIFT)
 #define KIN__PARK_BITS (KIN__CLAIMED | KIN__READY | KIN__OFF | KIN__SHIELD)
-#define KIN__REQUESTS (KIN__CANCEL | KIN__SCOPE | KIN__KILL)
+#define KIN__REQUESTS (KIN__CANCEL | KIN__SCOPE | KIN__KILL | KIN__FORCE | KIN__ALONE)
+#define KIN__UNMASKABLE (KIN__KILL | KIN__FORCE)
 
 /* The legality matrix of 002 section 9: aborts in debug when from -> to by actor is not in it. The
  * shadow is written only by whoever owns the transition, so its order is the word's. */
@@ -97,9 +103,10 @@ enum kin__begun {
     KIN__BEGUN_ASKED, /* a request was there first: self-claim and leave */
 };
 
-/* RUNNING -> PARKING with a fresh ticket, given back in *ticket. Task only. */
+/* RUNNING -> PARKING with a fresh ticket, given back in *ticket. heeded says which requests call
+ * the park off. Task only. */
 static inline enum kin__begun kin__word_begin(struct kin__task *task, uint64_t shield,
-                                              uint64_t *ticket)
+                                              uint64_t heeded, uint64_t *ticket)
 {
     /* relaxed: the low bits are the task's own now */
     uint64_t word = kin__load_relaxed(&task->ctl);
@@ -109,7 +116,6 @@ static inline enum kin__begun kin__word_begin(struct kin__task *task, uint64_t s
     uint64_t old = kin__add_release(&task->ctl, KIN__TICKET_ONE - (word & KIN__PARK_BITS) + shield);
     KIN__ASSERT((old & KIN__PARK_BITS) == (word & KIN__PARK_BITS), "F1");
     *ticket = kin__word_ticket(old + KIN__TICKET_ONE); /* wraps as the word does */
-    uint64_t heeded = shield ? (uint64_t)KIN__KILL : KIN__REQUESTS;
     return KIN__UNLIKELY(old & heeded) ? KIN__BEGUN_ASKED : KIN__BEGUN_OPEN;
 }
 
@@ -199,11 +205,11 @@ static inline uint64_t kin__word_request(struct kin__task *task, uint64_t reques
     return kin__or_acq_rel(&task->ctl, request);
 }
 
-/* Takes SCOPE back; the task itself, after a join. */
-static inline void kin__word_unrequest(struct kin__task *task, uint64_t request)
+/* Takes SCOPE and FORCE back; the task itself, after a join. The word as it was. */
+static inline uint64_t kin__word_unrequest(struct kin__task *task, uint64_t request)
 {
     /* relaxed: the caller looks at its nurseries next */
-    (void)kin__and_relaxed(&task->ctl, ~request);
+    return kin__and_relaxed(&task->ctl, ~request);
 }
 
 /* Leaves a request with the task of this name. False: it is over. *word is as in kin__word_request.

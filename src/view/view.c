@@ -109,10 +109,9 @@ static void put_task(struct kin__frame *frame, void *arg)
     struct kin__text line;
     kin__text_init(&line, memory, sizeof(memory));
     kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
-    /* relaxed: a task that is still among the children cannot leave while the lock is held; one
-     * that has left is no longer what its neighbour points at */
-    if (kin__load_relaxed(&task->scope) == scope && scope->sched == dump->sched &&
-        task->sibling.prev->next == &task->sibling)
+    /* relaxed: a task that is in this scope cannot leave it while the lock is held; one that is
+     * over may still be there, because somebody has its name */
+    if (kin__load_relaxed(&task->scope) == scope && scope->sched == dump->sched && !task->over)
         describe_locked(dump, task, &line);
     kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
     if (line.len) /* written outside of the lock: whoever reads it may be slow */

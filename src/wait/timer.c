@@ -14,17 +14,20 @@
 #include "base/bits.h"
 #include "base/lock.h"
 #include "plat/plat.h"
+#include "park/thread.h"
 #include "sched/entry.h"
 #include "sched/sched.h"
+#include "task/budget.h"
 
 #include <errno.h>
 
 #define FIRE_BATCH 16u /* small: firing may happen on the stack of a task that parks */
 
-/* Whom to wake, copied out of a timer that may be gone by then. */
+/* Whom to wake or what to do, copied out of a timer that may be gone by then. */
 struct due {
-    struct kin__task *task;
-    uint64_t ticket;
+    void (*fire)(void *object, uint64_t name);
+    void *object;
+    uint64_t name;
     uint32_t case_;
 };
 
@@ -69,7 +72,7 @@ static uint32_t take_due(struct kin__worker *owner, int64_t now, struct due *due
     kin__lock_take(&timers->lock, KIN__RANK_TIMER);
     while (count < max && (node = kin__wheel_pop(&timers->wheel, now))) {
         struct kin__timer *timer = KIN__CONTAINER_OF(node, struct kin__timer, node);
-        due[count++] = (struct due){timer->task, timer->ticket, timer->case_};
+        due[count++] = (struct due){timer->fire, timer->object, timer->name, timer->case_};
     }
     note_next_locked(owner);
     kin__lock_give(&timers->lock, KIN__RANK_TIMER);
@@ -79,8 +82,12 @@ static uint32_t take_due(struct kin__worker *owner, int64_t now, struct due *due
 /* As kin__wake_task, but those that are due run in the order of their deadlines. */
 static bool wake_due(const struct due *due)
 {
-    struct kin__task *task = due->task;
-    enum kin__claim claim = kin__word_claim(task, due->ticket);
+    struct kin__task *task = due->object;
+    if (KIN__UNLIKELY(due->fire != NULL)) {
+        due->fire(due->object, due->name);
+        return true;
+    }
+    enum kin__claim claim = kin__word_claim(task, due->name);
     if (claim == KIN__LOST)
         return false;
     task->wait_status = 0;
@@ -117,33 +124,63 @@ static bool timer_try(void *object, void *io, int *status)
     return timer->node.deadline <= worker->now;
 }
 
+/* Puts a timer into the wheel of a worker, at about now. True: it is the first to come there. */
+static bool insert(struct kin__timer *timer, struct kin__worker *worker, int64_t now)
+{
+    struct timers *timers = timers_of(worker);
+    timer->home = worker;
+    kin__lock_take(&timers->lock, KIN__RANK_TIMER);
+    if (timers->wheel.count == 0) /* an empty wheel follows the clock for nothing */
+        (void)kin__wheel_pop(&timers->wheel, now);
+    int64_t before = kin__load_relaxed(&worker->next_deadline); /* relaxed: under the lock */
+    kin__wheel_insert(&timers->wheel, &timer->node);
+    note_next_locked(worker);
+    bool is_first = kin__load_relaxed(&worker->next_deadline) < before; /* relaxed: as above */
+    kin__lock_give(&timers->lock, KIN__RANK_TIMER);
+    return is_first;
+}
+
 static bool timer_publish(void *object, struct kin__waiter *waiter, int *status)
 {
     struct kin__timer *timer = object;
     struct kin__worker *worker = kin__worker_self();
-    struct timers *timers = timers_of(worker);
     (void)status;
-    timer->home = worker;
-    timer->task = waiter->task;
-    timer->ticket = waiter->ticket;
+    if (KIN__UNLIKELY(timer->node.deadline <= worker->now))
+        return false;
+    timer->object = waiter->task;
+    timer->name = waiter->ticket;
     timer->case_ = waiter->case_;
-    kin__lock_take(&timers->lock, KIN__RANK_TIMER);
-    if (timers->wheel.count == 0) /* an empty wheel follows the clock for nothing */
-        (void)kin__wheel_pop(&timers->wheel, worker->now);
-    kin__wheel_insert(&timers->wheel, &timer->node);
-    note_next_locked(worker);
-    kin__lock_give(&timers->lock, KIN__RANK_TIMER);
+    (void)insert(timer, worker, worker->now);
     return true;
+}
+
+void kin__timer_disarm(struct kin__timer *timer)
+{
+    if (!timer->home)
+        return;
+    struct timers *timers = timers_of(timer->home);
+    kin__lock_take(&timers->lock, KIN__RANK_TIMER);
+    kin__wheel_remove(&timers->wheel, &timer->node);
+    kin__lock_give(&timers->lock, KIN__RANK_TIMER);
 }
 
 static void timer_unpublish(void *object, struct kin__waiter *waiter)
 {
-    struct kin__timer *timer = object;
-    struct timers *timers = timers_of(timer->home);
     (void)waiter;
-    kin__lock_take(&timers->lock, KIN__RANK_TIMER);
-    kin__wheel_remove(&timers->wheel, &timer->node);
-    kin__lock_give(&timers->lock, KIN__RANK_TIMER);
+    kin__timer_disarm(object);
+}
+
+void kin__timer_arm(struct kin__timer *timer, struct kin__sched *sched, kin_time deadline)
+{
+    struct kin__worker *worker = kin__worker_self();
+    timer->node.link.next = NULL;
+    timer->node.deadline = deadline;
+    if (KIN__LIKELY(worker && worker->sched == sched)) {
+        (void)insert(timer, worker, worker->now);
+    } else if (insert(timer, &sched->workers[0], kin__clock_now())) {
+        /* its owner may sleep longer than that; every wheel is polled by whoever gets up */
+        kin__idle_wake_all(sched);
+    }
 }
 
 const struct kin__waitable kin__timer_waitable = {"sleep", timer_try, timer_publish,
@@ -160,26 +197,47 @@ uint64_t kin__timer_count(struct kin__worker *worker)
 
 /* ---- deadlines of other waits ---- */
 
-int kin__wait_until(const struct kin__waitable *ops, void *object, void *io, kin_time deadline,
-                    unsigned flags)
+int kin__wait_any_until(struct kin__case *cases, uint32_t count, kin_time deadline, unsigned flags,
+                        int *status)
 {
-    int status = 0;
-    if (deadline == KIN_NEVER)
-        return kin__wait(ops, object, io, flags);
-    struct kin__task *task = kin__task_self();
+    struct kin__worker *worker = kin__worker_self();
+    struct kin__task *task = worker ? kin__worker_current(worker) : NULL;
     if (!task)
         return KIN_NOTASK;
     kin__entry_check(task);
-    if (ops->try_complete(object, io, &status))
-        return status;
+    for (uint32_t i = 0; !(flags & KIN__WAIT_TRIED) && i < count; i++) {
+        if (cases[i].ops->try_complete(cases[i].object, cases[i].io, status))
+            return (int)i;
+    }
     if (deadline <= 0)
         return KIN_TIMEOUT;
+    flags |= KIN__WAIT_TRIED;
+    deadline = kin__deadline_of(task, deadline);
+    if (deadline == KIN_NEVER)
+        return kin__wait_as(task, cases, count, flags, status);
     struct kin__timer timer;
+    worker->now = kin__clock_now();
     kin__timer_init(&timer, deadline);
-    struct kin__case cases[2] = {{.ops = ops, .object = object, .io = io},
-                                 {.ops = &kin__timer_waitable, .object = &timer}};
-    int rc = kin__wait_any(cases, 2, flags, &status);
-    return rc < 0 ? rc : rc == 1 ? KIN_TIMEOUT : status;
+    cases[count] = (struct kin__case){.ops = &kin__timer_waitable, .object = &timer};
+    int rc = kin__wait_as(task, cases, count + 1, flags, status);
+    return rc == (int)count ? KIN_TIMEOUT : rc;
+}
+
+int kin__wait_until(const struct kin__waitable *ops, void *object, void *io, kin_time deadline,
+                    unsigned flags)
+{
+    struct kin__task *task = kin__task_self();
+    int status = 0;
+    if (KIN__UNLIKELY(!task))
+        return flags & KIN__WAIT_THREAD ? kin__wait_thread(ops, object, io, deadline) : KIN_NOTASK;
+    if (KIN__LIKELY(kin__deadline_of(task, deadline) == KIN_NEVER))
+        return kin__wait(ops, object, io, flags);
+    struct kin__case cases[2];
+    cases[0].ops = ops;
+    cases[0].object = object;
+    cases[0].io = io;
+    int rc = kin__wait_any_until(cases, 1, deadline, flags, &status);
+    return rc < 0 ? rc : status;
 }
 
 /* ---- the public face ---- */
@@ -196,9 +254,21 @@ kin_time kin_after(int64_t ns)
 
 int kin_sleep(kin_time deadline)
 {
-    struct kin__timer timer;
-    kin__timer_init(&timer, deadline);
-    if (!kin__task_self())
+    struct kin__worker *worker = kin__worker_self();
+    struct kin__task *task = worker ? kin__worker_current(worker) : NULL;
+    if (!task)
         return KIN_NOTASK;
-    return kin__wait(&kin__timer_waitable, &timer, NULL, 0);
+    kin__entry_check(task);
+    int rc = kin__op(task, KIN_CAP_TIME, deadline);
+    if (KIN__UNLIKELY(rc < 0))
+        return rc;
+    kin_time until = kin__deadline_of(task, deadline);
+    struct kin__timer timer;
+    kin__timer_init(&timer, until);
+    worker = kin__worker_self(); /* others may have run */
+    worker->now = kin__clock_now();
+    if (deadline <= worker->now)
+        return 0;
+    rc = kin__wait(&kin__timer_waitable, &timer, NULL, KIN__WAIT_TRIED);
+    return rc == 0 && until < deadline ? KIN_TIMEOUT : rc;
 }

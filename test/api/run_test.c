@@ -52,6 +52,17 @@ KIN_TEST(a_config_that_makes_no_sense_is_einval, "")
     config.stall_threshold = -1;
     EXPECT_EQ(kin_run(&config, return_it, &zero), -EINVAL);
     config = (struct kin_config)KIN_CONFIG_INIT;
+    config.profile = (enum kin_profile)99;
+    EXPECT_EQ(kin_run(&config, return_it, &zero), -EINVAL);
+    config = (struct kin_config)KIN_CONFIG_INIT;
+    config.poller = (enum kin_poller)99;
+    EXPECT_EQ(kin_run(&config, return_it, &zero), -EINVAL);
+    config = (struct kin_config)KIN_CONFIG_INIT;
+    config.yield_interval = 65536;
+    EXPECT_EQ(kin_run(&config, return_it, &zero), -EINVAL);
+    config.profile = KIN_CORE; /* is checked there, too */
+    EXPECT_EQ(kin_run(&config, return_it, &zero), -EINVAL);
+    config = (struct kin_config)KIN_CONFIG_INIT;
     EXPECT_EQ(kin_run(&config, return_it, &zero), 0);
 }
 
@@ -201,4 +212,108 @@ KIN_TEST(with_one_worker_the_caller_is_the_worker, "")
 
     EXPECT_EQ(run_reporting(1, note_thread, &ran_on, NULL), 0);
     EXPECT(pthread_equal(ran_on, pthread_self()));
+}
+
+/* ---- profiles ---- */
+
+struct turns {
+    _Atomic int is_over;
+    _Atomic unsigned count; /* turns that the other task had */
+};
+
+static int take_turns(void *arg)
+{
+    struct turns *turns = arg;
+
+    while (!atomic_load(&turns->is_over)) {
+        atomic_fetch_add(&turns->count, 1);
+        EXPECT_EQ(kin_yield(), 0);
+    }
+    return 0;
+}
+
+/* Checkpoints from one turn of the other to the next. */
+static int count_checkpoints(void *arg)
+{
+    unsigned interval = *(unsigned *)arg;
+    struct turns turns = {0};
+    KIN_NURSERY(n);
+
+    EXPECT_EQ(kin_spawn(&n, take_turns, &turns), 0);
+    unsigned before = atomic_load(&turns.count);
+    while (atomic_load(&turns.count) == before)
+        EXPECT_EQ(kin_checkpoint(), 0);
+    for (int round = 0; round < 5; round++) {
+        unsigned ops = 0;
+        before = atomic_load(&turns.count);
+        for (; atomic_load(&turns.count) == before; ops++)
+            EXPECT_EQ(kin_checkpoint(), 0);
+        EXPECT_EQ(ops, interval);
+        EXPECT_EQ(atomic_load(&turns.count), before + 1);
+    }
+    atomic_store(&turns.is_over, 1);
+    return kin_nursery_join(&n, NULL);
+}
+
+KIN_TEST(a_turn_has_as_many_operations_as_the_profile_or_the_config_says, "SCHED:4.3.1")
+{
+    static const struct {
+        enum kin_profile profile;
+        unsigned given, expected;
+    } cases[] = {{KIN_SERVICE, 0, 1024},  {KIN_CLUSTER, 0, 512},         {KIN_SOVEREIGN, 0, 1024},
+                 {KIN_SOVEREIGN, 77, 77}, {KIN_SERVICE, 65535, 65535}, {KIN_SERVICE, 1, 1}};
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct kin_config config = KIN_CONFIG_INIT;
+        unsigned interval = cases[i].expected;
+        config.workers = 1;
+        config.stall_threshold = KIN_NEVER; /* a replacement would be a second worker */
+        config.profile = cases[i].profile;
+        config.yield_interval = cases[i].given;
+        EXPECT_EQ(kin_run(&config, count_checkpoints, &interval), 0);
+    }
+}
+
+static int be_without_tasks(void *arg)
+{
+    struct kin_nursery n;
+    int zero = 0;
+
+    EXPECT(pthread_equal(*(pthread_t *)arg, pthread_self()));
+    EXPECT_EQ(kin_nursery_open(&n, NULL), KIN_UNSUPPORTED);
+    EXPECT_EQ(kin_spawn(&n, return_it, &zero), KIN_UNSUPPORTED);
+    EXPECT_EQ(kin_nursery_join(&n, NULL), KIN_UNSUPPORTED);
+    EXPECT_EQ(kin_run(NULL, return_it, &zero), -EBUSY);
+    EXPECT_EQ(kin_self().id, 0);
+    EXPECT_EQ(kin_sleep(0), KIN_NOTASK);
+    return -EPIPE;
+}
+
+KIN_TEST(in_core_the_function_is_called_right_here_and_nothing_can_be_spawned, "SCHED:10.2.1")
+{
+    struct kin_config config = KIN_CONFIG_INIT;
+    pthread_t self = pthread_self();
+    int seven = 7;
+
+    config.profile = KIN_CORE;
+    EXPECT_EQ(kin_run(&config, be_without_tasks, &self), -EPIPE);
+    EXPECT_EQ(kin_run(&config, return_it, &seven), 7);
+    EXPECT_EQ(kin_run(NULL, return_it, &seven), 7); /* and afterwards as ever */
+}
+
+static int hold_everything(void *arg)
+{
+    (void)arg;
+    EXPECT_EQ(kin_caps(), KIN_CAP_ALL);
+    EXPECT_EQ(kin_budget_left().ops, UINT64_MAX);
+    return 0;
+}
+
+KIN_TEST(the_first_task_holds_every_capability_in_every_profile, "SCHED:10.2.4")
+{
+    for (int profile = KIN_SERVICE; profile < KIN_CORE; profile++) {
+        struct kin_config config = KIN_CONFIG_INIT;
+        config.profile = (enum kin_profile)profile;
+        EXPECT_EQ(kin_run(&config, hold_everything, NULL), 0);
+    }
 }

@@ -58,7 +58,7 @@ KIN_TEST(hundred_thousand_frames_have_names_of_their_own, "ABA:8.3")
         names[i] = name_of(frames[i]);
         EXPECT_EQ(names[i] >> KIN__FRAME_INDEX_BITS, 1);
         EXPECT_NE(names[i] & INDEX_MASK, 0);
-        EXPECT_PTR(kin__frame_at(names[i]), frames[i]);
+        EXPECT_PTR(kin__frame_at(KIN__FRAME_TASK, names[i]), frames[i]);
     }
     for (int i = 0; i < COUNT; i++)
         EXPECT(is_filled(body_of(frames[i]), BODY_BYTES, (unsigned char)(i & 0xff)));
@@ -86,7 +86,7 @@ KIN_TEST(freeing_ends_the_name, "ABA:8.3")
     memset(body_of(frame), 0x5a, BODY_BYTES);
     for (int round = 1; round <= 100; round++) {
         kin__frame_free(&cache, frame);
-        EXPECT_PTR(kin__frame_at(name), frame);
+        EXPECT_PTR(kin__frame_at(KIN__FRAME_TASK, name), frame);
         EXPECT_EQ(name_of(frame), name + GENERATION);
         EXPECT_PTR(kin__frame_alloc(&cache), frame);
         EXPECT_NE(name_of(frame), name);
@@ -99,17 +99,17 @@ KIN_TEST(names_that_nobody_had_find_nobody, "")
 {
     struct kin__frame_cache cache = {0};
 
-    EXPECT_PTR(kin__frame_at(GENERATION | 1), NULL); /* nothing was ever cut */
+    EXPECT_PTR(kin__frame_at(KIN__FRAME_TASK, GENERATION | 1), NULL); /* nothing was ever cut */
     struct kin__frame *frame = kin__frame_alloc(&cache);
     EXPECT(frame);
-    EXPECT_PTR(kin__frame_at(0), NULL);
-    EXPECT_PTR(kin__frame_at(GENERATION), NULL);
-    EXPECT_PTR(kin__frame_at(UINT64_MAX), NULL);
-    EXPECT_PTR(kin__frame_at(GENERATION | INDEX_MASK), NULL);
-    EXPECT_PTR(kin__frame_at(GENERATION | 2000), NULL);   /* has address space, was not cut */
-    EXPECT_PTR(kin__frame_at(GENERATION | 100000), NULL); /* has none */
+    EXPECT_PTR(kin__frame_at(KIN__FRAME_TASK, 0), NULL);
+    EXPECT_PTR(kin__frame_at(KIN__FRAME_TASK, GENERATION), NULL);
+    EXPECT_PTR(kin__frame_at(KIN__FRAME_TASK, UINT64_MAX), NULL);
+    EXPECT_PTR(kin__frame_at(KIN__FRAME_TASK, GENERATION | INDEX_MASK), NULL);
+    EXPECT_PTR(kin__frame_at(KIN__FRAME_TASK, GENERATION | 2000), NULL); /* there, but not cut */
+    EXPECT_PTR(kin__frame_at(KIN__FRAME_TASK, GENERATION | 100000), NULL); /* has none */
     /* Another generation of an index that is in use finds the frame; its name tells them apart. */
-    EXPECT_PTR(kin__frame_at(name_of(frame) + 7 * GENERATION), frame);
+    EXPECT_PTR(kin__frame_at(KIN__FRAME_TASK, name_of(frame) + 7 * GENERATION), frame);
     EXPECT_NE(name_of(frame), name_of(frame) + 7 * GENERATION);
 }
 
@@ -148,7 +148,7 @@ KIN_TEST(kinds_share_no_memory, "")
 
     for (int i = 0; i < COUNT; i++)
         EXPECT(scopes[i] = kin__frame_alloc(&others));
-    EXPECT_PTR(kin__frame_at(name_of(scopes[0])), NULL); /* names are looked up for tasks only */
+    EXPECT_PTR(kin__frame_at(KIN__FRAME_TASK, name_of(scopes[0])), NULL); /* another kind */
     for (int i = 0; i < COUNT; i++)
         kin__frame_free(&others, scopes[i]);
     kin__frame_flush(&others);
@@ -156,7 +156,7 @@ KIN_TEST(kinds_share_no_memory, "")
         struct kin__frame *task = kin__frame_alloc(&tasks);
         EXPECT(task);
         EXPECT_EQ(name_of(task) >> KIN__FRAME_INDEX_BITS, 1); /* never used before */
-        EXPECT_PTR(kin__frame_at(name_of(task)), task);
+        EXPECT_PTR(kin__frame_at(KIN__FRAME_TASK, name_of(task)), task);
     }
     EXPECT_EQ(name_of(kin__frame_alloc(&others)) >> KIN__FRAME_INDEX_BITS, 2);
 }
@@ -210,7 +210,7 @@ KIN_TEST(random_traffic_between_caches_loses_nothing, "")
             uint64_t name;
             memcpy(&name, body_of(live[i]), sizeof(name));
             EXPECT_EQ(name, name_of(live[i]));
-            EXPECT_PTR(kin__frame_at(name), live[i]);
+            EXPECT_PTR(kin__frame_at(KIN__FRAME_TASK, name), live[i]);
             kin__frame_free(cache, live[i]);
             live[i] = live[--count];
         }
@@ -245,7 +245,7 @@ static void hammer(void *arg)
         EXPECT(frame);
         uint64_t name = name_of(frame);
         memcpy(body_of(frame), &name, sizeof(name));
-        EXPECT_PTR(kin__frame_at(name), frame);
+        EXPECT_PTR(kin__frame_at(KIN__FRAME_TASK, name), frame);
 
         /* pairs with itself: what the other wrote into the frame is seen here */
         uint64_t other = kin__xchg_acq_rel(&board[kin__rng_next(&rng) % BOARD],
@@ -271,7 +271,7 @@ static void look_up(void *arg)
     kin__rng_init(&rng, seed, (uint64_t)(uintptr_t)arg);
     for (int i = 0; i < ROUNDS; i++) {
         uint64_t index = kin__rng_next(&rng) % 8192;
-        struct kin__frame *frame = kin__frame_at(index | GENERATION);
+        struct kin__frame *frame = kin__frame_at(KIN__FRAME_TASK, index | GENERATION);
         if (frame)
             EXPECT_EQ(name_of(frame) & INDEX_MASK, index);
     }

@@ -40,7 +40,7 @@ struct event {
     unsigned tries, publishes, unpublishes;
     void (*during_publish)(struct event *event, struct kin__waiter *waiter);
     void *hook_arg;
-    bool hides; /* try says no although it is set, as if it was set right after */
+    bool hides; /* try says no although it is set, as if it was set before the publish */
 };
 
 static bool event_try(void *object, void *io, int *status)
@@ -64,6 +64,7 @@ static bool event_publish(void *object, struct kin__waiter *waiter, int *status)
     bool is_set = event->is_set;
     if (is_set) {
         *status = event->status;
+        event->hides = false;
     } else {
         waiter->link = (struct kin__list){NULL, NULL};
         kin__list_push_back(&event->waiters, &waiter->link);

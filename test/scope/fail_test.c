@@ -29,7 +29,7 @@ KIN_TEST(a_text_that_is_too_long_is_cut, "")
 static int report_by_hand(void *arg)
 {
     (void)arg;
-    kin__report(kin__task_self()->sched, KIN_WORKER, 17, "by hand");
+    kin__report(kin__task_sched(kin__task_self()), KIN_WORKER, 17, "by hand");
     return 0;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Goal: what a running task asks and offers, from the inside: checkpoints, frames of threads.
- * Method: white box: the count behind a checkpoint, frames taken and given where no worker is.
+ * Goal: what a running task asks and offers, from the inside: checkpoints.
+ * Method: white box: the count behind a checkpoint.
  */
 #include "api/in_runtime.h"
 
@@ -13,14 +13,16 @@ static int count_checkpoints(void *arg)
     int resets = 0;
 
     (void)arg;
-    task->ops = 0;
+    task->slice = 1024;
     for (int i = 1; i <= 5000; i++) {
-        unsigned before = task->ops;
+        unsigned before = task->slice;
         EXPECT_EQ(kin_checkpoint(), 0);
-        if (task->ops == 0)
+        if (before == 1) {
+            EXPECT_EQ(task->slice, 1024);
             resets++;
-        else
-            EXPECT_EQ(task->ops, before + 1);
+        } else {
+            EXPECT_EQ(task->slice, before - 1);
+        }
     }
     EXPECT_EQ(resets, 5000 / 1024);
     return 0;
@@ -29,21 +31,6 @@ static int count_checkpoints(void *arg)
 KIN_TEST(a_checkpoint_yields_once_per_share, "SCHED:4.1.1")
 {
     EXPECT_EQ(run_reporting(1, count_checkpoints, NULL, NULL), 0);
-}
-
-KIN_TEST(frames_outside_of_a_worker_have_names_that_end, "ABA:8.3")
-{
-    for (int i = 0; i < 1000; i++) {
-        struct kin__frame *task = kin__frame_take_task();
-        struct kin__frame *scope = kin__frame_take_scope();
-        EXPECT(task && scope && task != scope);
-        uint64_t name = kin__load_relaxed(&task->name); /* alone: the test's own */
-        EXPECT_PTR(kin__frame_at(name), task);
-        EXPECT_PTR(kin__task_find(name), kin__task_of_frame(task));
-        kin__frame_give_task(task);
-        kin__frame_give_scope(scope);
-        EXPECT_PTR(kin__task_find(name), NULL);
-    }
 }
 
 static int be_self(void *arg)

@@ -37,7 +37,8 @@ static uint64_t word_of(struct kin__task *task)
 static uint64_t begin_open(struct kin__task *task, uint64_t shield)
 {
     uint64_t ticket = 0;
-    EXPECT_EQ(kin__word_begin(task, shield, &ticket), KIN__BEGUN_OPEN);
+    uint64_t heeded = shield ? KIN__KILL : KIN__REQUESTS;
+    EXPECT_EQ(kin__word_begin(task, shield, heeded, &ticket), KIN__BEGUN_OPEN);
     EXPECT_EQ(kin__word_ticket(word_of(task)), ticket);
     EXPECT_EQ(word_of(task) & KIN__PARK_BITS, shield);
     return ticket;
@@ -218,7 +219,7 @@ KIN_TEST(tickets_wrap_and_are_still_found, "ABA:8.2")
 
 KIN_TEST(a_request_before_begin_calls_the_park_off, "D-1 NSM:4.2")
 {
-    const uint64_t requests[] = {KIN__CANCEL, KIN__SCOPE, KIN__KILL};
+    const uint64_t requests[] = {KIN__CANCEL, KIN__SCOPE, KIN__KILL, KIN__FORCE, KIN__ALONE};
     for (size_t i = 0; i < 3; i++) {
         struct kin__task task;
         uint64_t ticket;
@@ -227,7 +228,7 @@ KIN_TEST(a_request_before_begin_calls_the_park_off, "D-1 NSM:4.2")
         EXPECT_EQ(old & KIN__REQUESTS, 0);
         EXPECT(old & KIN__CLAIMED); /* not parked: the canceller's claim is lost */
         EXPECT_EQ(kin__word_claim(&task, kin__word_ticket(old)), KIN__LOST);
-        EXPECT_EQ(kin__word_begin(&task, 0, &ticket), KIN__BEGUN_ASKED);
+        EXPECT_EQ(kin__word_begin(&task, 0, KIN__REQUESTS, &ticket), KIN__BEGUN_ASKED);
         EXPECT_EQ(kin__word_ticket(word_of(&task)), ticket);
         EXPECT(kin__word_claim_self(&task));
         EXPECT_EQ(kin__word_requests(&task), requests[i]);
@@ -276,12 +277,12 @@ KIN_TEST(requests_survive_every_step, "D-1")
     EXPECT(kin__word_commit(&task));
     run_again(&task);
     EXPECT_EQ(kin__word_requests(&task), all);
-    EXPECT_EQ(kin__word_begin(&task, 0, &ticket), KIN__BEGUN_ASKED);
+    EXPECT_EQ(kin__word_begin(&task, 0, KIN__REQUESTS, &ticket), KIN__BEGUN_ASKED);
     EXPECT(kin__word_claim_self(&task));
     EXPECT_EQ(kin__word_requests(&task), all);
-    kin__word_unrequest(&task, KIN__SCOPE);
+    (void)kin__word_unrequest(&task, KIN__SCOPE);
     EXPECT_EQ(kin__word_requests(&task), KIN__CANCEL);
-    EXPECT_EQ(kin__word_begin(&task, 0, &ticket), KIN__BEGUN_ASKED);
+    EXPECT_EQ(kin__word_begin(&task, 0, KIN__REQUESTS, &ticket), KIN__BEGUN_ASKED);
     EXPECT(kin__word_claim_self(&task));
     kin__word_init(&task);
     EXPECT_EQ(kin__word_requests(&task), 0); /* the next life is asked nothing */
@@ -300,7 +301,7 @@ KIN_TEST(a_shielded_park_heeds_a_kill_only, "NSM:4.2")
     EXPECT_EQ(kin__word_claim(&task, ticket), KIN__WON_PARKED);
     run_again(&task);
     (void)kin__word_request(&task, KIN__KILL);
-    EXPECT_EQ(kin__word_begin(&task, KIN__SHIELD, &ticket), KIN__BEGUN_ASKED);
+    EXPECT_EQ(kin__word_begin(&task, KIN__SHIELD, KIN__KILL, &ticket), KIN__BEGUN_ASKED);
 }
 
 KIN_TEST(a_shield_covers_one_park, "NSM:4.2")
@@ -318,7 +319,7 @@ KIN_TEST(a_shield_covers_one_park, "NSM:4.2")
     ticket = begin_open(&task, KIN__SHIELD);
     EXPECT(kin__word_claim_self(&task));
     (void)kin__word_request(&task, KIN__CANCEL);
-    EXPECT_EQ(kin__word_begin(&task, 0, &ticket), KIN__BEGUN_ASKED);
+    EXPECT_EQ(kin__word_begin(&task, 0, KIN__REQUESTS, &ticket), KIN__BEGUN_ASKED);
     EXPECT_EQ(word_of(&task) & KIN__SHIELD, 0);
 }
 
@@ -494,7 +495,7 @@ KIN_TEST(beginning_a_park_twice_aborts, "F1 MX")
     uint64_t ticket;
     make_running(&task);
     ticket = begin_open(&task, 0);
-    EXPECT_ABORT("F1") { (void)kin__word_begin(&task, 0, &ticket); }
+    EXPECT_ABORT("F1") { (void)kin__word_begin(&task, 0, KIN__REQUESTS, &ticket); }
 }
 
 KIN_TEST(committing_a_park_twice_aborts, "W:4.2 MX")
@@ -568,7 +569,7 @@ static bool park_once(struct stress *stress, unsigned round)
     struct kin__task *task = &stress->task;
     uint64_t ticket;
     task->wait_status = -1;
-    EXPECT_EQ(kin__word_begin(task, 0, &ticket), KIN__BEGUN_OPEN);
+    EXPECT_EQ(kin__word_begin(task, 0, KIN__REQUESTS, &ticket), KIN__BEGUN_OPEN);
     kin__store_release(&stress->ticket, ticket); /* pairs with the wakers' acquire */
     if (round % 4 == 0 && kin__word_claim_self(task))
         return false;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the kernel says a thread is doing, read from its state in /proc.
+ * What the kernel knows about this process: what a thread is doing, how many there are, whether an
+ * address is mapped.
  */
 #define _GNU_SOURCE 1
 #include "plat/plat.h"
@@ -26,6 +27,18 @@ static char state_letter(const char *stat)
     return close && close[1] == ' ' ? close[2] : '\0';
 }
 
+/* The first bytes of a file, as a string; false when it cannot be read. */
+static bool read_start(const char *path, char *buf, size_t size)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    ssize_t got = read(fd, buf, size - 1);
+    (void)close(fd);
+    buf[got > 0 ? got : 0] = '\0';
+    return got > 0;
+}
+
 bool kin__thread_is_asleep(const struct kin__thread *thread)
 {
     int32_t tid = kin__load_relaxed(&thread->tid); /* relaxed: a number for reports */
@@ -35,14 +48,36 @@ bool kin__thread_is_asleep(const struct kin__thread *thread)
         return false;
     kin__text_init(&text, path, sizeof(path));
     kin__text_printf(&text, "/proc/self/task/%d/stat", (int)tid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
+    if (!read_start(path, stat, sizeof(stat)))
         return false;
-    ssize_t got = read(fd, stat, sizeof(stat) - 1);
-    (void)close(fd);
-    if (got <= 0)
-        return false;
-    stat[got] = '\0';
     char letter = state_letter(stat);
     return letter == 'S' || letter == 'D' || letter == 'T' || letter == 't';
+}
+
+/* The 20th field of the process's own line; the third one is the letter above. */
+unsigned kin__process_threads(void)
+{
+    char stat[512];
+    if (!read_start("/proc/self/stat", stat, sizeof(stat)))
+        return 0;
+    const char *at = strrchr(stat, ')');
+    for (unsigned field = 2; at && field < 20; field++)
+        at = strchr(at + 1, ' ');
+    unsigned count = 0;
+    for (at = at ? at + 1 : NULL; at && *at >= '0' && *at <= '9' && count < 1000000; at++)
+        count = count * 10 + (unsigned)(*at - '0');
+    return count;
+}
+
+/* The kernel looks at the memory for us and says EFAULT instead of raising a signal. */
+bool kin__plat_peek(const void *from, void *to, size_t size)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
+        return false;
+    bool is_there = write(ends[1], from, size) == (ssize_t)size &&
+                    read(ends[0], to, size) == (ssize_t)size;
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+    return is_there;
 }

@@ -192,6 +192,28 @@ __attribute__((noinline)) void kin__self_set(void *self)
     __asm__ volatile("" ::: "memory");
 }
 
+static kin__a64 numbers_given;
+static PER_THREAD uint64_t number;
+
+__attribute__((noinline)) uint64_t kin__thread_number(void)
+{
+    if (!number)
+        number = kin__add_relaxed(&numbers_given, 1u) + 1; /* relaxed: each is given once */
+    return number;
+}
+
+static PER_THREAD bool is_in_core;
+
+__attribute__((noinline)) bool kin__thread_is_core(void)
+{
+    return is_in_core;
+}
+
+__attribute__((noinline)) void kin__thread_set_core(bool is_core)
+{
+    is_in_core = is_core;
+}
+
 /* ---- lock ranks ---- */
 
 #ifdef KIN_DEBUG

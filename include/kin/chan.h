@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Channels: items of one size that go from senders to receivers, each exactly once, in order.
+ *
+ *     capacity 0    a rendezvous: a send ends when a receiver has the item
+ *     capacity n    a send ends when the item is inside; up to n wait there for a receiver
+ *
+ * Whoever has to wait stands in line; the oldest is served first, and nobody who comes later
+ * overtakes. A call that does not succeed has handed nothing over and taken nothing.
+ *
+ *     close    ends admission, never data: what is inside, and what senders that wait already
+ *              brought, is still received in order; then receives answer KIN_CLOSED
+ *     abort    ends everything: what is inside is dropped, whoever waits gets KIN_CLOSED
+ *
+ * A channel belongs to no nursery: it lives as long as somebody has a reference. Any thread of the
+ * process may use it, with or without a runtime; a thread blocks where a task would park.
+ */
+#ifndef KIN_CHAN_H
+#define KIN_CHAN_H
+
+#include <kin/base.h>
+#include <kin/status.h>
+#include <kin/time.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+
+KIN_BEGIN_DECLS
+
+struct kin_chan;
+
+/* The largest item. Send a pointer to something larger. */
+#define KIN_CHAN_ITEM_MAX ((size_t)65536)
+
+/**
+ * kin_chan_create - make a channel.
+ * @out:       receives it, with one reference; unchanged on failure.
+ * @item_size: bytes of an item, at most KIN_CHAN_ITEM_MAX; 0: items are signals without content,
+ *             and pointers to them are ignored.
+ * @capacity:  items that fit inside; 0: a rendezvous.
+ *
+ * Memory for all of the capacity is asked for here, so that no send can run out of it.
+ *
+ * Example:
+ *     int lengths(void *arg)
+ *     {
+ *         struct kin_chan *words = arg;
+ *         const char *word;
+ *         int sum = 0;
+ *         while (kin_chan_recv(words, &word, KIN_NEVER) == 0)
+ *             sum += (int)strlen(word);
+ *         return sum;
+ *     }
+ *
+ *     int count(const char **text, size_t words)
+ *     {
+ *         struct kin_chan *chan;
+ *         int rc = kin_chan_create(&chan, sizeof(const char *), 16);
+ *         if (rc < 0)
+ *             return rc;
+ *         KIN_NURSERY(n);
+ *         rc = kin_spawn(&n, lengths, chan);
+ *         for (size_t i = 0; i < words && rc == 0; i++)
+ *             rc = kin_chan_send(chan, &text[i], KIN_NEVER);
+ *         kin_chan_close(chan);
+ *         int joined = kin_nursery_join(&n, NULL);
+ *         kin_chan_unref(chan);
+ *         return rc < 0 ? rc : joined;
+ *     }
+ *
+ * From:    anywhere
+ * Parks:   no
+ * Budget:  1 op
+ * Returns: 0, -EINVAL for NULL, -EOVERFLOW when an item or the whole is too large to be addressed,
+ *          -ENOMEM, KIN_NOCAP without KIN_CAP_CHANNEL, KIN_BUDGET
+ * Spec:    [002:0]
+ */
+KIN_API KIN_MUST_USE int kin_chan_create(struct kin_chan **out, size_t item_size, size_t capacity);
+
+/**
+ * kin_chan_ref - keep a channel.
+ * @chan: a channel; NULL is left alone.
+ *
+ * From:    anywhere
+ * Parks:   no
+ * Returns: chan
+ */
+KIN_API struct kin_chan *kin_chan_ref(struct kin_chan *chan);
+
+/**
+ * kin_chan_unref - give up a reference.
+ * @chan: given; NULL is left alone.
+ *
+ * The last one ends the channel as kin_chan_abort does. A call in progress keeps the memory until
+ * it has returned; a call must not begin after the last reference is gone, nor at the same moment:
+ * whoever may call while others unref has a reference of its own.
+ *
+ * From:    anywhere
+ * Parks:   no
+ * Returns: nothing
+ */
+KIN_API void kin_chan_unref(struct kin_chan *chan);
+
+/**
+ * kin_chan_send - hand an item over.
+ * @chan:     a channel.
+ * @item:     borrowed; copied.
+ * @deadline: until when to wait for a receiver, or for room; 0: not at all.
+ *
+ * A sender that waits was admitted: a close does not send it away.
+ *
+ * From:    task, thread (which blocks)
+ * Parks:   yes
+ * Cancel:  while it waits; the item stays with the caller
+ * Budget:  1 op, 1 channel operation
+ * Returns: 0 when it was handed over, KIN_CLOSED, KIN_FULL with deadline 0, KIN_TIMEOUT,
+ *          KIN_CANCELLED, KIN_BUDGET, KIN_NOCAP, -EINVAL for a NULL channel, or a NULL item of a
+ *          size, -ENOMEM for a thread that cannot wait
+ * Spec:    [CH:5.1]
+ */
+KIN_API KIN_MUST_USE int kin_chan_send(struct kin_chan *chan, const void *item, kin_time deadline);
+
+/**
+ * kin_chan_recv - take the oldest item.
+ * @chan:     a channel.
+ * @item:     receives it; NULL: it is dropped.
+ * @deadline: until when to wait for one; 0: not at all.
+ *
+ * Example:
+ *     int drain(struct kin_chan *numbers, long *sum)
+ *     {
+ *         int number, rc;
+ *         while ((rc = kin_chan_recv(numbers, &number, kin_after(KIN_SEC(1)))) == 0)
+ *             *sum += number;
+ *         return rc == KIN_CLOSED ? 0 : rc;
+ *     }
+ *
+ * From:    task, thread (which blocks)
+ * Parks:   yes
+ * Cancel:  while it waits; nothing was taken
+ * Budget:  1 op, 1 channel operation
+ * Returns: 0 when an item was taken, KIN_CLOSED when there is none and never will be, KIN_EMPTY
+ *          with deadline 0, KIN_TIMEOUT, KIN_CANCELLED, KIN_BUDGET, KIN_NOCAP, -EINVAL for a NULL
+ *          channel, -ENOMEM for a thread that cannot wait
+ * Spec:    [CH:5.2]
+ */
+KIN_API KIN_MUST_USE int kin_chan_recv(struct kin_chan *chan, void *item, kin_time deadline);
+
+/**
+ * kin_chan_close - end admission.
+ * @chan: a channel; NULL or a closed one is left alone.
+ *
+ * Sends that come later answer KIN_CLOSED. Receivers that wait wake with KIN_CLOSED. What is inside
+ * and what waiting senders brought is still received, in order.
+ *
+ * From:    anywhere
+ * Parks:   no
+ * Returns: nothing
+ * Spec:    [CH:5.3] [CH:5.4]
+ */
+KIN_API void kin_chan_close(struct kin_chan *chan);
+
+/**
+ * kin_chan_abort - close, and drop everything.
+ * @chan: a channel; NULL is left alone.
+ *
+ * What is inside is lost. Senders and receivers that wait wake with KIN_CLOSED; the items of these
+ * senders were not handed over.
+ *
+ * From:    anywhere
+ * Parks:   no
+ * Returns: nothing
+ */
+KIN_API void kin_chan_abort(struct kin_chan *chan);
+
+/**
+ * kin_chan_len - items inside, without those of waiting senders.
+ * @chan: a channel; NULL has none.
+ *
+ * From:    anywhere
+ * Returns: how many; others may have changed it by the time it is read
+ */
+KIN_API size_t kin_chan_len(const struct kin_chan *chan);
+
+/**
+ * kin_chan_cap - items that fit inside, as given to kin_chan_create.
+ * @chan: a channel; NULL has room for none.
+ *
+ * From:    anywhere
+ * Returns: how many
+ */
+KIN_API size_t kin_chan_cap(const struct kin_chan *chan);
+
+/**
+ * kin_chan_is_closed - whether admission has ended.
+ * @chan: a channel; NULL admits nothing.
+ *
+ * There may still be something to receive.
+ *
+ * From:    anywhere
+ * Returns: true for good once it was closed or aborted
+ */
+KIN_API bool kin_chan_is_closed(const struct kin_chan *chan);
+
+KIN_END_DECLS
+
+#endif

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * I/O: plain descriptors, and calls that park the task instead of blocking the thread.
+ *
+ * Descriptors are those of the operating system. One that kin did not open is switched to
+ * non-blocking at its first use and stays so. One that kin opened is closed with kin_close. Every
+ * call tries first and parks only when it must; no call returns -EINTR or raises SIGPIPE.
+ */
+#ifndef KIN_IO_H
+#define KIN_IO_H
+
+#include <kin/base.h>
+#include <kin/status.h>
+#include <kin/time.h>
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+KIN_BEGIN_DECLS
+
+struct iovec;
+
+/**
+ * kin_read - read what there is, at least one byte.
+ * @fd:       a descriptor.
+ * @buf:      receives the bytes.
+ * @size:     its length; 0 reads nothing.
+ * @deadline: KIN_NEVER to wait without end, 0 to not wait at all.
+ *
+ * From:    task
+ * Parks:   yes
+ * Cancel:  reports it, nothing is read then
+ * Budget:  1 op, 1 syscall
+ * Returns: how many bytes, 0 at the end; KIN_TIMEOUT, KIN_CANCELLED, KIN_CLOSED when it is closed
+ *          by kin_close meanwhile, KIN_NOCAP, KIN_BUDGET, KIN_NOTASK, -errno
+ */
+KIN_API KIN_MUST_USE ssize_t kin_read(int fd, void *buf, size_t size, kin_time deadline);
+
+/**
+ * kin_read_full - read until size bytes are there or the end is.
+ * @fd:       a descriptor.
+ * @buf:      receives the bytes.
+ * @size:     how many.
+ * @done:     receives how many there are, on every return; may be NULL.
+ * @deadline: KIN_NEVER to wait without end.
+ *
+ * From:    task
+ * Parks:   yes
+ * Cancel:  reports it, with what was read so far in done
+ * Returns: 0, also at an early end; else as kin_read
+ */
+KIN_API KIN_MUST_USE int kin_read_full(int fd, void *buf, size_t size, size_t *done,
+                                       kin_time deadline);
+
+/**
+ * kin_write - write all of it.
+ * @fd:       a descriptor.
+ * @buf:      borrowed.
+ * @size:     how many bytes.
+ * @done:     receives how many were written, on every return; may be NULL.
+ * @deadline: KIN_NEVER to wait without end.
+ *
+ * From:    task
+ * Parks:   yes
+ * Cancel:  reports it, with what was written so far in done
+ * Budget:  1 op, 1 syscall
+ * Returns: 0 when all of it was written; -EPIPE when nobody reads; else as kin_read
+ */
+KIN_API KIN_MUST_USE int kin_write(int fd, const void *buf, size_t size, size_t *done,
+                                   kin_time deadline);
+
+/**
+ * kin_readv - as kin_read, into several parts.
+ * @fd:       a descriptor.
+ * @parts:    borrowed; where to.
+ * @count:    how many parts, at most 1024.
+ * @deadline: KIN_NEVER to wait without end, 0 to not wait at all.
+ *
+ * From:    task
+ * Parks:   yes
+ * Returns: as kin_read
+ */
+KIN_API KIN_MUST_USE ssize_t kin_readv(int fd, const struct iovec *parts, int count,
+                                       kin_time deadline);
+
+/**
+ * kin_writev - as kin_write, from several parts.
+ * @fd:       a descriptor.
+ * @parts:    borrowed; from where.
+ * @count:    how many parts, at most 1024.
+ * @done:     receives how many bytes were written, on every return; may be NULL.
+ * @deadline: KIN_NEVER to wait without end.
+ *
+ * From:    task
+ * Parks:   yes
+ * Returns: as kin_write
+ */
+KIN_API KIN_MUST_USE int kin_writev(int fd, const struct iovec *parts, int count, size_t *done,
+                                    kin_time deadline);
+
+/**
+ * kin_sendfile - send part of a file to a socket without copying it through the program.
+ * @to:       a socket.
+ * @from:     a file.
+ * @offset:   where to begin; NULL: where the file stands. Receives where it ended.
+ * @size:     how many bytes.
+ * @done:     receives how many were sent, on every return; may be NULL.
+ * @deadline: KIN_NEVER to wait without end.
+ *
+ * From:    task
+ * Parks:   yes
+ * Returns: 0, also when the file ends early; else as kin_write
+ */
+KIN_API KIN_MUST_USE int kin_sendfile(int to, int from, int64_t *offset, size_t size, size_t *done,
+                                      kin_time deadline);
+
+/**
+ * kin_fd_wait - wait until a descriptor may be ready; for foreign libraries.
+ * @fd:       a descriptor.
+ * @events:   POLLIN, POLLOUT or both, of poll(2).
+ * @deadline: KIN_NEVER to wait without end, 0 to only look.
+ *
+ * From:    task
+ * Parks:   yes
+ * Returns: which of the events are ready, > 0; else as kin_read
+ */
+KIN_API KIN_MUST_USE int kin_fd_wait(int fd, short events, kin_time deadline);
+
+/**
+ * kin_shutdown - end one or both directions of a socket.
+ * @fd:  a socket.
+ * @how: SHUT_RD, SHUT_WR or SHUT_RDWR.
+ *
+ * From:    anywhere
+ * Parks:   no
+ * Returns: 0 or -errno
+ */
+KIN_API int kin_shutdown(int fd, int how);
+
+/**
+ * kin_close - close a descriptor.
+ * @fd: a descriptor.
+ *
+ * Tasks that wait on it get KIN_CLOSED; a later use is -EBADF.
+ *
+ * From:    anywhere
+ * Parks:   no
+ * Returns: 0 or -errno; the number is free in any case but -EBADF
+ */
+KIN_API int kin_close(int fd);
+
+KIN_END_DECLS
+
+#endif

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * System calls on descriptors: they never block, never raise a signal and return -errno.
+ *
+ * SIGPIPE: sockets are written to with MSG_NOSIGNAL. A pipe whose reader is gone raises it all the
+ * same, so it is blocked for the length of the call and, if the call made it pending, taken back:
+ * unless it was pending before, when it is somebody else's.
+ */
+#define _GNU_SOURCE 1
+#include "plat/plat.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+static int64_t result(ssize_t got)
+{
+    return got < 0 ? -errno : got;
+}
+
+int kin__fd_close(int fd)
+{
+    /* Linux frees the number even when it answers EINTR; another try could close somebody else's */
+    return close(fd) < 0 && errno != EINTR ? -errno : 0;
+}
+
+int kin__fd_unblock(int fd)
+{
+    int flags = fcntl(fd, F_GETFL);
+    if (flags < 0)
+        return -errno;
+    if (flags & O_NONBLOCK)
+        return 0;
+    return fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 ? -errno : 0;
+}
+
+int64_t kin__fd_read(int fd, void *buf, size_t size)
+{
+    ssize_t got;
+    do { /* ends: nobody interrupts for ever */
+        got = read(fd, buf, size);
+    } while (got < 0 && errno == EINTR);
+    return result(got);
+}
+
+int64_t kin__fd_readv(int fd, const struct iovec *parts, int count)
+{
+    ssize_t got;
+    do { /* ends: as above */
+        got = readv(fd, parts, count);
+    } while (got < 0 && errno == EINTR);
+    return result(got);
+}
+
+/* ---- writing without SIGPIPE ---- */
+
+struct quiet {
+    sigset_t pipe, before;
+    bool was_pending;
+};
+
+static void quiet_begin(struct quiet *quiet)
+{
+    sigset_t pending;
+    sigemptyset(&quiet->pipe);
+    sigaddset(&quiet->pipe, SIGPIPE);
+    quiet->was_pending = sigpending(&pending) == 0 && sigismember(&pending, SIGPIPE) == 1;
+    pthread_sigmask(SIG_BLOCK, &quiet->pipe, &quiet->before);
+}
+
+static void quiet_end(struct quiet *quiet, bool has_broken)
+{
+    struct timespec now = {0, 0};
+    if (has_broken && !quiet->was_pending) {
+        while (sigtimedwait(&quiet->pipe, NULL, &now) < 0 && errno == EINTR) /* ends: as above */
+            continue;
+    }
+    pthread_sigmask(SIG_SETMASK, &quiet->before, NULL);
+}
+
+/* One write to something that is no socket. */
+static int64_t write_quietly(int fd, const struct iovec *parts, int count)
+{
+    struct quiet quiet;
+    quiet_begin(&quiet);
+    ssize_t put;
+    do { /* ends: as above */
+        put = writev(fd, parts, count);
+    } while (put < 0 && errno == EINTR);
+    int64_t rc = result(put);
+    quiet_end(&quiet, rc == -EPIPE);
+    return rc;
+}
+
+int64_t kin__fd_writev(int fd, const struct iovec *parts, int count)
+{
+    struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)parts,
+                             .msg_iovlen = (size_t)count};
+    ssize_t put;
+    do { /* ends: as above */
+        put = sendmsg(fd, &message, MSG_NOSIGNAL);
+    } while (put < 0 && errno == EINTR);
+    if (put < 0 && errno == ENOTSOCK)
+        return write_quietly(fd, parts, count);
+    return result(put);
+}
+
+int64_t kin__fd_write(int fd, const void *buf, size_t size)
+{
+    ssize_t put;
+    do { /* ends: as above */
+        put = send(fd, buf, size, MSG_NOSIGNAL);
+    } while (put < 0 && errno == EINTR);
+    if (put >= 0 || errno != ENOTSOCK)
+        return result(put);
+    struct iovec part = {(void *)(uintptr_t)buf, size};
+    return write_quietly(fd, &part, 1);
+}
+
+int64_t kin__fd_sendfile(int to, int from, int64_t *offset, size_t size)
+{
+    struct quiet quiet;
+    off_t at = offset ? (off_t)*offset : 0;
+    quiet_begin(&quiet);
+    ssize_t put;
+    do { /* ends: as above */
+        put = sendfile(to, from, offset ? &at : NULL, size);
+    } while (put < 0 && errno == EINTR);
+    int64_t rc = result(put);
+    quiet_end(&quiet, rc == -EPIPE);
+    if (rc >= 0 && offset)
+        *offset = at;
+    return rc;
+}
+
+int64_t kin__fd_splice(int to, int from, size_t size)
+{
+    struct quiet quiet;
+    quiet_begin(&quiet);
+    ssize_t put;
+    do { /* ends: as above */
+        put = splice(from, NULL, to, NULL, size, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+    } while (put < 0 && errno == EINTR);
+    int64_t rc = result(put);
+    quiet_end(&quiet, rc == -EPIPE);
+    return rc;
+}
+
+int kin__fd_pipe(int fds[2])
+{
+    if (!kin__plat_request())
+        return -ENOMEM;
+    return pipe2(fds, O_NONBLOCK | O_CLOEXEC) < 0 ? -errno : 0;
+}
+
+int kin__fd_shutdown(int fd, int how)
+{
+    return shutdown(fd, how) < 0 ? -errno : 0;
+}
+
+int kin__fd_look(int fd, unsigned bits)
+{
+    struct pollfd one = {fd, 0, 0};
+    one.events |= (short)(bits & KIN__READY_READ ? POLLIN : 0);
+    one.events |= (short)(bits & KIN__READY_WRITE ? POLLOUT : 0);
+    int count;
+    do { /* ends: as above */
+        count = poll(&one, 1, 0);
+    } while (count < 0 && errno == EINTR);
+    if (count < 0)
+        return -errno;
+    if (one.revents & POLLNVAL)
+        return -EBADF;
+    bool has_ended = one.revents & (POLLERR | POLLHUP);
+    unsigned ready = (one.revents & POLLIN || has_ended ? KIN__READY_READ : 0) |
+                     (one.revents & POLLOUT || has_ended ? KIN__READY_WRITE : 0);
+    return (int)(ready & bits);
+}

@@ -1,0 +1,537 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Budgets: what a nursery and a child are given, what an operation costs, who may give more.
+ *
+ * Nothing is metered unless something is limited: a task has an account only if a budget in force
+ * has a limit, if it lacks a capability, or if the profile is a strict one (all but service). Each
+ * metered nursery has a bank, the accounts that its children draw from:
+ *
+ *     opened with a budget     a pool of its own, drawn from the owner
+ *     without                  what bounds the owner: its own account, as far as that is a limit,
+ *                              and otherwise the bank of the owner's own nursery [C3]
+ *
+ * An account is a limit where it does not refill by itself, and the memory and the spawns of one
+ * that was given are a limit always: no task gets around its budget by spawning [SCHED:15.1.1]. So
+ * has each
+ * account its sources, the bank of its nursery. A bank outlives whatever draws from it, because a
+ * nursery outlives its children and an owner its nurseries.
+ *
+ * In service a child that was given no budget is pooled: it has next to nothing of its own and
+ * takes from the bank as it goes, small portions while the pool is small. Everybody else has what
+ * was drawn at the spawn. What an operation costs is taken when it begins, and all of it or nothing
+ * [SCHED:3.3.1] [SCHED:8.2.1].
+ */
+#include "scope/budget.h"
+
+#include "park/park.h"
+#include "sched/entry.h"
+#include "scope/belongings.h"
+#include "scope/capability.h"
+#include "task/budget.h"
+
+#include <errno.h>
+
+static const struct kin__amounts nothing;
+static const struct kin__amounts everything = {
+    {KIN__UNLIMITED, KIN__UNLIMITED, KIN__UNLIMITED, KIN__UNLIMITED, KIN__UNLIMITED}};
+
+static struct kin__account *account_of(struct kin__task *task)
+{
+    KIN__ASSERT(task->flags & KIN__TASK_METERED, "SCHED:3.1.1");
+    return &task->extra->account;
+}
+
+int kin__budget_refuse(struct kin__task *task, enum kin_budget_part part)
+{
+    struct kin__extra *extra = kin__extra_need(task);
+    if (extra) /* without memory for it nobody can ask afterwards */
+        extra->account.exhausted = (uint8_t)part;
+    return KIN_BUDGET;
+}
+
+/* ---- the pool of a nursery ---- */
+
+/* What a nursery without a budget of its own draws from. */
+static struct kin__purse inherited_bank(struct kin__task *owner)
+{
+    if (!(owner->flags & KIN__TASK_METERED))
+        return (struct kin__purse){NULL, NULL};
+    struct kin__account *account = account_of(owner);
+    return (struct kin__purse){account->refills ? account->source.soft : account,
+                               account->is_hard ? account : account->source.hard};
+}
+
+/* What a nursery with a budget of its own is paid from. */
+static struct kin__purse purse_of(struct kin__task *owner)
+{
+    struct kin__purse purse = inherited_bank(owner);
+    if (owner->flags & KIN__TASK_METERED && !account_of(owner)->is_pooled)
+        purse.soft = account_of(owner);
+    return purse;
+}
+
+/* Draws amounts from what pays for a nursery; where that refills by itself, its source helps
+ * out. */
+static enum kin_budget_part draw_from_owner(struct kin__purse purse,
+                                            const struct kin__amounts *amounts)
+{
+    struct kin__account *own = purse.soft;
+    enum kin_budget_part lacking = kin__purse_draw(purse, amounts);
+    if (!lacking || !own || !own->refills)
+        return lacking;
+    struct kin__amounts left = kin__account_left(own), missing = nothing;
+    struct kin__wakes wakes = {0};
+    for (unsigned i = 0; i < KIN__PARTS; i++) {
+        if (!kin__part_is_hard(i) && amounts->of[i] > left.of[i])
+            missing.of[i] = amounts->of[i] - left.of[i];
+    }
+    if ((lacking = kin__purse_draw(own->source, &missing)))
+        return lacking;
+    kin__account_add(own, &missing, &nothing, &wakes);
+    kin__wakes_run(&wakes);
+    return kin__purse_draw(purse, amounts);
+}
+
+/* Makes the pool of a nursery. */
+static int make_pool(struct kin__scope *scope, struct kin__purse source,
+                     const struct kin__amounts *amounts)
+{
+    struct kin__account *pool = kin__heap_alloc(sizeof(*pool));
+    if (!pool)
+        return -ENOMEM;
+    kin__account_init(pool, source, amounts);
+    scope->pool = pool;
+    scope->bank = (struct kin__purse){pool, pool};
+    return 0;
+}
+
+int kin__budget_open(struct kin__scope *scope, struct kin__task *owner,
+                     const struct kin_nursery_options *options)
+{
+    bool has_budget = options && !kin__budget_is_default(&options->budget);
+    if (!(owner->flags & KIN__TASK_METERED) && !has_budget &&
+        !(options && (options->recharge || options->on_exhausted)))
+        return 0;
+    if (!(owner->caps & KIN_CAP_SPAWN))
+        return KIN_NOCAP;
+    enum kin_recharge recharge = options ? options->recharge : KIN_RECHARGE_PROFILE;
+    if (recharge == KIN_RECHARGE_PROFILE)
+        recharge = kin__profile_is_strict(scope->sched) ? KIN_RECHARGE_MANUAL : KIN_RECHARGE_AUTO;
+    scope->recharge = (uint8_t)recharge;
+    scope->on_exhausted = (uint8_t)(options ? options->on_exhausted : KIN_EXHAUSTED_WAIT);
+    scope->bank = inherited_bank(owner);
+    scope->pool = NULL;
+    scope->has |= KIN__SCOPE_METERED;
+    if (!has_budget)
+        return 0;
+    struct kin__amounts amounts = kin__amounts_of(&options->budget);
+    int rc = make_pool(scope, purse_of(owner), &amounts);
+    if (rc < 0)
+        return rc;
+    enum kin_budget_part lacking = draw_from_owner(purse_of(owner), &amounts);
+    if (!lacking)
+        return 0;
+    kin__heap_free(scope->pool);
+    return kin__budget_refuse(owner, lacking);
+}
+
+void kin__budget_close(struct kin__scope *scope, struct kin__wakes *wakes)
+{
+    if (!(scope->has & KIN__SCOPE_METERED) || !scope->pool)
+        return;
+    kin__account_settle(scope->pool, wakes); /* [B13] */
+    kin__heap_free(scope->pool);
+    scope->pool = NULL;
+    scope->bank = (struct kin__purse){NULL, NULL};
+}
+
+/* ---- the budget of a child ---- */
+
+/* What a child has to begin with. */
+struct share {
+    struct kin__amounts amounts;
+    enum kin__share how;
+    bool is_pooled;  /* nothing of its own */
+    bool is_hard;    /* what it is given bounds its nurseries, too */
+    bool is_metered; /* false: it needs no account */
+};
+
+/* [SCHED:8.2.1]: what is given wins; otherwise the default of the profile [SCHED:10.2.2]. */
+static struct share share_of(const struct kin__scope *scope,
+                             const struct kin_spawn_options *options)
+{
+    static const struct kin__amounts standard = {
+        {KIN_DEFAULT_OPS, KIN_DEFAULT_MEMORY, 0, KIN_DEFAULT_CHANNEL_OPS, KIN_DEFAULT_SYSCALLS}};
+    struct kin__purse bank = kin__budget_bank(scope);
+    bool is_strict = kin__profile_is_strict(scope->sched);
+    if (options && !kin__budget_is_default(&options->budget))
+        return (struct share){.amounts = kin__amounts_of(&options->budget),
+                              .how = KIN__SHARE_EXACT, .is_hard = true, .is_metered = true};
+    if (!is_strict && !bank.soft && !bank.hard)
+        return (struct share){.amounts = everything, .how = KIN__SHARE_EXACT};
+    if (!is_strict && scope->recharge == KIN_RECHARGE_AUTO)
+        return (struct share){.amounts = nothing, .how = KIN__SHARE_FITS, .is_pooled = true,
+                              .is_metered = true};
+    /* a child must not leave its owner with nothing */
+    return (struct share){.amounts = standard,
+                          .how = scope->pool ? KIN__SHARE_FITS : KIN__SHARE_HALF,
+                          .is_hard = is_strict, .is_metered = true};
+}
+
+/* One op of the spawner; spawns never wait. */
+static int pay_for_spawn(struct kin__task *spawner)
+{
+    if (!spawner || !(spawner->flags & KIN__TASK_METERED))
+        return 0;
+    struct kin__account *account = account_of(spawner);
+    if (kin__account_use(account, KIN__PART_OPS, 1))
+        return 0;
+    if (!account->refills ||
+        !kin__account_refill(account, KIN__PART_OPS, kin__task_sched(spawner)->slice))
+        return kin__budget_refuse(spawner, KIN_BUDGET_OPS);
+    if (!account->is_pooled)
+        spawner->slice = 1; /* it was recharged: behind the others at its next operation */
+    return 0;
+}
+
+static void refund_spawner(struct kin__task *spawner, struct kin__wakes *wakes)
+{
+    if (spawner && (spawner->flags & KIN__TASK_METERED))
+        kin__account_unuse(account_of(spawner), KIN__PART_OPS, 1, wakes);
+}
+
+/* Fills in the account of a child that is admitted. */
+static void give_account(const struct kin__scope *scope, struct kin__task *child,
+                         const struct share *share, const struct kin_spawn_options *options)
+{
+    struct kin__account *account = &child->extra->account;
+    struct kin__purse bank = kin__budget_bank(scope);
+    bool is_metered = scope->has & KIN__SCOPE_METERED;
+    kin__account_init(account, bank, &share->amounts);
+    for (unsigned i = 0; share->is_pooled && i < KIN__PARTS; i++) {
+        if (!kin__purse_side(bank, i))
+            account->left.of[i] = account->given.of[i] = KIN__UNLIMITED;
+    }
+    account->is_pooled = share->is_pooled;
+    account->is_hard = share->is_hard;
+    account->refills =
+        is_metered ? scope->recharge == KIN_RECHARGE_AUTO : !kin__profile_is_strict(scope->sched);
+    account->fails = is_metered && scope->on_exhausted == KIN_EXHAUSTED_FAIL;
+    account->quantum = share->amounts;
+    account->limit = options ? kin__amounts_of(&options->recharge_limit) : nothing;
+    child->flags |= KIN__TASK_METERED;
+    child->caps |= KIN__CAPS_ACCOUNT;
+}
+
+int kin__budget_admit_locked(struct kin__scope *scope, struct kin__task *spawner,
+                             struct kin__task *child, const struct kin_spawn_options *options)
+{
+    uint16_t caps;
+    int rc = kin__caps_of_child(scope, spawner, options, &caps);
+    if (rc < 0)
+        return rc;
+    struct share share = share_of(scope, options);
+    bool is_metered = share.is_metered || caps != KIN_CAP_ALL;
+    if (is_metered && !kin__extra_need(child))
+        return -ENOMEM;
+    rc = pay_for_spawn(spawner);
+    if (rc < 0)
+        return rc;
+    enum kin_budget_part lacking =
+        kin__purse_admit(kin__budget_bank(scope), &share.amounts, share.how);
+    if (lacking) {
+        struct kin__wakes wakes = {0};
+        refund_spawner(spawner, &wakes);
+        kin__wakes_run(&wakes);
+        return spawner ? kin__budget_refuse(spawner, lacking) : KIN_BUDGET;
+    }
+    child->caps = caps;
+    if (is_metered)
+        give_account(scope, child, &share, options);
+    return 0;
+}
+
+void kin__budget_dismiss_locked(struct kin__scope *scope, struct kin__task *spawner,
+                                struct kin__task *child)
+{
+    struct kin__wakes wakes = {0};
+    struct kin__account *bank = kin__budget_bank(scope).hard;
+    if (child->flags & KIN__TASK_METERED) {
+        child->flags &= (uint16_t)~KIN__TASK_METERED;
+        child->caps &= (uint16_t)~KIN__CAPS_ACCOUNT;
+        kin__account_settle(&child->extra->account, &wakes);
+    }
+    if (bank)
+        kin__account_unuse(bank, KIN__PART_SPAWNS, 1, &wakes);
+    refund_spawner(spawner, &wakes);
+    kin__wakes_run(&wakes);
+}
+
+void kin__budget_settle(struct kin__task *task)
+{
+    struct kin__wakes wakes = {0};
+    if (!(task->flags & KIN__TASK_METERED))
+        return;
+    struct kin__scope *scope = kin__load_relaxed(&task->scope); /* relaxed: constant */
+    kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
+    task->caps &= (uint16_t)~KIN__CAPS_ACCOUNT; /* nobody else comes to the account any more */
+    kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
+    kin__account_settle(account_of(task), &wakes);
+    task->flags &= (uint16_t)~KIN__TASK_METERED;
+    kin__wakes_run(&wakes);
+}
+
+int kin__budget_root(struct kin__scope *root, struct kin__task *first)
+{
+    const struct kin_config *config = &root->sched->config;
+    bool is_limited = !kin__budget_is_default(&config->budget);
+    bool is_strict = kin__profile_is_strict(root->sched);
+    struct share share = {.amounts = everything, .is_hard = true};
+    if (!is_limited && !is_strict)
+        return 0;
+    if (!kin__extra_need(first))
+        return -ENOMEM;
+    root->recharge = (uint8_t)(is_strict ? KIN_RECHARGE_MANUAL : KIN_RECHARGE_AUTO);
+    root->on_exhausted = KIN_EXHAUSTED_WAIT;
+    root->bank = (struct kin__purse){NULL, NULL};
+    root->pool = NULL;
+    if (is_limited) {
+        struct kin__amounts amounts = kin__amounts_of(&config->budget);
+        int rc = make_pool(root, (struct kin__purse){NULL, NULL}, &amounts);
+        if (rc < 0)
+            return rc;
+        share.is_pooled = !is_strict;
+        share.is_hard = is_strict;
+        share.amounts = is_strict ? amounts : nothing;
+        (void)kin__purse_draw(root->bank, &share.amounts); /* all of it: it has no sibling */
+    }
+    root->has |= KIN__SCOPE_METERED;
+    give_account(root, first, &share, NULL);
+    return 0;
+}
+
+/* ---- the cost of an operation ---- */
+
+/* Pays for one of a part, waiting for a recharge if need be. */
+static int pay(struct kin__task *task, enum kin__part part, kin_time deadline)
+{
+    struct kin__account *account = account_of(task);
+    if (KIN__LIKELY(kin__account_use(account, part, 1)))
+        return 0;
+    if (account->refills && kin__account_refill(account, part, kin__task_sched(task)->slice)) {
+        if (!account->is_pooled)
+            task->slice = 0; /* it goes behind the others */
+        return 0;
+    }
+    if (account->fails || deadline == 0)
+        return kin__budget_refuse(task, (enum kin_budget_part)(part + 1));
+    int rc = kin__account_wait(account, part, deadline);
+    if (rc == 0)
+        task->slice = kin__task_sched(task)->slice; /* the others had their turn */
+    return rc;
+}
+
+/* All that an operation costs, or nothing. */
+static int charge(struct kin__task *task, unsigned what, kin_time deadline)
+{
+    if (what & KIN__COST_CAPS & ~(unsigned)task->caps)
+        return KIN_NOCAP;
+    int rc = pay(task, KIN__PART_OPS, deadline);
+    if (rc == 0 && (what & KIN__COST_CHANNEL))
+        rc = pay(task, KIN__PART_CHANNEL_OPS, deadline);
+    else if (rc == 0 && (what & KIN__COST_SYSCALL))
+        rc = pay(task, KIN__PART_SYSCALLS, deadline);
+    else
+        return rc;
+    if (KIN__UNLIKELY(rc < 0)) {
+        struct kin__wakes wakes = {0};
+        kin__account_unuse(account_of(task), KIN__PART_OPS, 1, &wakes);
+        kin__wakes_run(&wakes);
+    }
+    return rc;
+}
+
+int kin__budget_op(struct kin__task *task, unsigned what, kin_time deadline)
+{
+    kin__entry_check(task);
+    int rc = task->flags & KIN__TASK_METERED ? charge(task, what, deadline) : 0;
+    if (task->slice != 0)
+        return rc;
+    task->slice = 1;
+    if (rc < 0)
+        return rc; /* refused: the turn ends with the next operation */
+    task->slice = kin__task_sched(task)->slice;
+    kin__worker_yield(task);
+    return kin__park_asked(task);
+}
+
+/* ---- the public face ---- */
+
+struct kin_budget kin_budget_left(void)
+{
+    struct kin__task *task = kin__task_self();
+    if (!task)
+        return (struct kin_budget){0, 0, 0, 0, 0};
+    kin__entry_check(task);
+    if (!(task->flags & KIN__TASK_METERED))
+        return KIN_UNLIMITED_BUDGET;
+    struct kin__amounts left = kin__account_left(account_of(task));
+    if (account_of(task)->is_pooled) {
+        struct kin__amounts pool = kin__purse_left(account_of(task)->source);
+        for (unsigned i = 0; i < KIN__PARTS; i++)
+            left.of[i] = kin__amount_sum(left.of[i], pool.of[i]);
+    }
+    return kin__amounts_budget(&left);
+}
+
+struct kin_budget kin_nursery_budget_left(const struct kin_nursery *n)
+{
+    const struct kin__handle *handle = (const struct kin__handle *)(const void *)n;
+    kin__entry_check_self();
+    struct kin__scope *scope = n ? kin__scope_lock(handle) : NULL;
+    if (!scope)
+        return (struct kin_budget){0, 0, 0, 0, 0};
+    struct kin__amounts left = kin__purse_left(kin__budget_bank(scope));
+    kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
+    return kin__amounts_budget(&left);
+}
+
+enum kin_budget_part kin_budget_exhausted(void)
+{
+    const struct kin__task *task = kin__task_self();
+    if (!task || !(task->flags & KIN__TASK_EXTRA))
+        return KIN_BUDGET_NONE;
+    return (enum kin_budget_part)task->extra->account.exhausted;
+}
+
+/* Gives an account more: its source pays; what that lacks is made, or refused. */
+static enum kin_budget_part recharge(struct kin__account *account, struct kin__amounts amounts,
+                                     bool can_make, struct kin__wakes *wakes)
+{
+    struct kin__amounts left = kin__account_left(account);
+    for (unsigned i = 0; i < KIN__PARTS; i++) {
+        if (left.of[i] == KIN__UNLIMITED)
+            amounts.of[i] = 0; /* needs nothing */
+    }
+    struct kin__amounts paid = amounts, made = nothing;
+    if (!can_make) {
+        enum kin_budget_part lacking = kin__purse_draw(account->source, &amounts);
+        if (lacking)
+            return lacking;
+    } else {
+        kin__purse_draw_some(account->source, &paid);
+        for (unsigned i = 0; i < KIN__PARTS; i++) {
+            if (amounts.of[i] == KIN__UNLIMITED && paid.of[i] != KIN__UNLIMITED)
+                made.of[i] = KIN__UNLIMITED;
+            else
+                made.of[i] = amounts.of[i] - paid.of[i];
+        }
+    }
+    kin__account_add(account, &paid, &made, wakes);
+    return KIN_BUDGET_NONE;
+}
+
+int kin_budget_recharge_self(struct kin_budget amount)
+{
+    struct kin__task *task = kin__task_self();
+    struct kin__wakes wakes = {0};
+    if (!task)
+        return KIN_NOTASK;
+    kin__entry_check(task);
+    if (!(task->caps & KIN_CAP_BUDGET))
+        return KIN_NOCAP;
+    if (!(task->flags & KIN__TASK_METERED))
+        return 0;
+    struct kin__account *account = account_of(task);
+    struct kin__amounts amounts = kin__amounts_of(&amount), left = kin__account_left(account);
+    for (unsigned i = 0; i < KIN__PARTS; i++) {
+        if (left.of[i] == KIN__UNLIMITED)
+            amounts.of[i] = 0;
+        if (amounts.of[i] > account->limit.of[i])
+            return kin__budget_refuse(task, (enum kin_budget_part)(i + 1));
+    }
+    for (unsigned i = 0; i < KIN__PARTS; i++) {
+        if (account->limit.of[i] != KIN__UNLIMITED)
+            account->limit.of[i] -= amounts.of[i];
+    }
+    (void)recharge(account, amounts, true, &wakes);
+    kin__wakes_run(&wakes);
+    return 0;
+}
+
+int kin_budget_recharge(struct kin_task_ref ref, struct kin_budget amount)
+{
+    struct kin__task *self = kin__task_self(), *task;
+    struct kin__wakes wakes = {0};
+    if (!self)
+        return KIN_NOTASK;
+    kin__entry_check(self);
+    if (ref.id == kin__task_id(self))
+        return kin_budget_recharge_self(amount);
+    struct kin__scope *scope = kin__budget_lock_scope_of(ref.id, &task);
+    if (!scope)
+        return KIN_STALE;
+    bool can_make = self->caps & KIN_CAP_BUDGET;
+    int rc = 0;
+    /* relaxed: constant while a child lives */
+    if (!can_make && kin__load_relaxed(&scope->owner) != self)
+        rc = KIN_NOCAP;
+    else if (task->caps & KIN__CAPS_ACCOUNT) {
+        enum kin_budget_part lacking = recharge(&task->extra->account, kin__amounts_of(&amount),
+                                                can_make, &wakes);
+        rc = lacking ? kin__budget_refuse(self, lacking) : 0;
+    }
+    kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
+    kin__wakes_run(&wakes);
+    return rc;
+}
+
+/* The scope of the task that is named, locked, if the task is not over. */
+struct kin__scope *kin__budget_lock_scope_of(uint64_t id, struct kin__task **out)
+{
+    struct kin__task *task = kin__task_find(id);
+    /* pairs with nothing: any scope will do, blocks are never unmapped; the name decides below */
+    struct kin__scope *scope = task ? kin__load_relaxed(&task->scope) : NULL;
+    if (!scope)
+        return NULL;
+    kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
+    /* relaxed: as long as its scope is locked a task that is in it keeps its name */
+    if (kin__load_relaxed(&task->frame.name) == id &&
+        kin__load_relaxed(&task->scope) == scope && !task->over) { /* relaxed: as above */
+        *out = task;
+        return scope;
+    }
+    kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
+    return NULL;
+}
+
+int kin_nursery_recharge(struct kin_nursery *n, struct kin_budget amount)
+{
+    struct kin__task *self = kin__task_self();
+    struct kin__wakes wakes = {0};
+    struct kin__amounts amounts = kin__amounts_of(&amount);
+    if (!n)
+        return -EINVAL;
+    if (!self)
+        return KIN_NOTASK;
+    kin__entry_check(self);
+    struct kin__scope *scope = kin__scope_lock(kin__handle_of(n));
+    if (!scope)
+        return KIN_STALE;
+    struct kin__account *pool = scope->has & KIN__SCOPE_METERED ? scope->pool : NULL;
+    int rc = 0;
+    if (self->caps & KIN_CAP_BUDGET) {
+        kin__purse_mint(kin__budget_bank(scope), &amounts, &wakes);
+    } else if (kin__load_relaxed(&scope->owner) != self) { /* relaxed: open since long */
+        rc = KIN_NOCAP;
+    } else if (pool) { /* else it has what the owner has */
+        enum kin_budget_part lacking = draw_from_owner(pool->source, &amounts);
+        if (lacking)
+            rc = kin__budget_refuse(self, lacking);
+        else
+            kin__account_add(pool, &amounts, &nothing, &wakes);
+    }
+    kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
+    kin__wakes_run(&wakes);
+    return rc;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Budgets of nurseries and tasks, for the rest of this floor; beside what scope/belongings.h says.
+ */
+#ifndef KIN_SCOPE_BUDGET_H
+#define KIN_SCOPE_BUDGET_H
+
+#include "scope/account.h"
+#include "scope/scope.h"
+
+/* The root of a runtime and its first task, which holds every capability. 0 or -ENOMEM. */
+int kin__budget_root(struct kin__scope *root, struct kin__task *first);
+/* A nursery is over: what is left of its pool returns to where it came from [B13]. */
+void kin__budget_close(struct kin__scope *scope, struct kin__wakes *wakes);
+/* Takes back what kin__budget_admit_locked did, for a child that is not linked after all. */
+void kin__budget_dismiss_locked(struct kin__scope *scope, struct kin__task *spawner,
+                                struct kin__task *child);
+/* The scope of the task of this name, locked; NULL: the task is over. As long as it is locked, and
+ * KIN__CAPS_ACCOUNT is among its caps, the account of the task stays. */
+struct kin__scope *kin__budget_lock_scope_of(uint64_t id, struct kin__task **out);
+/* The running task is refused for want of a part: notes which, and returns KIN_BUDGET. */
+int kin__budget_refuse(struct kin__task *task, enum kin_budget_part part);
+/* What the children of a nursery draw from. */
+static inline struct kin__purse kin__budget_bank(const struct kin__scope *scope)
+{
+    return scope->has & KIN__SCOPE_METERED ? scope->bank : (struct kin__purse){NULL, NULL};
+}
+
+#endif

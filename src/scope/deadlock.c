@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Deadlocks: who waits for what, held by whom, when nothing can ever wake these tasks.
+ *
+ * The monitor finds that every worker sleeps, that nothing is queued or due, and that no other
+ * thread exists (sched/monitor.c). From then on nothing changes any more, so the tasks can be
+ * looked at without stopping them. It is reported and never fatal: the program may be one that is
+ * meant to wait for a signal that ends it [A13].
+ *
+ * A ring of mutexes, each held by a task that waits for the next, is a deadlock of its own while
+ * everybody else goes on. It is looked for on request: each task's wait is peeked at, the owner of
+ * the mutex is read through the kernel because its memory may be gone by then, and when the ring is
+ * closed every wait in it is looked at again. A task that is still in the same park has given up
+ * nothing in between, so what is reported was true.
+ */
+#include "scope/scope.h"
+
+#include "base/text.h"
+#include "park/peek.h"
+#include "sched/entry.h"
+#include "wait/mutex.h"
+#include "wait/owner.h"
+
+#include <kin/view.h>
+
+#define TASKS_MAX 24u /* tasks that a report names; the others are counted */
+#define RING_MAX 64u  /* longest ring of mutexes that is followed */
+
+struct report {
+    struct kin__sched *sched;
+    struct kin__text text;
+    uint32_t count;
+    char memory[4096];
+};
+
+/* The owner of the mutex that the task waits for; 0: it waits for none. */
+static uint64_t holder_of(const struct kin__task *task, struct kin__waits *waits)
+{
+    uint64_t word;
+    if (!kin__wait_peek(task, waits) || waits->ops->what != kin__owner_what_mutex ||
+        !kin__plat_peek(waits->object, &word, sizeof(word)) || !kin__wait_is_same(task, waits))
+        return 0;
+    return word & KIN__OWNER_MASK;
+}
+
+/* One line for a task of the runtime that is parked. */
+static void put_task(struct kin__frame *frame, void *arg)
+{
+    struct report *report = arg;
+    const struct kin__task *task = kin__task_of_frame(frame);
+    struct kin__waits waits;
+    /* pairs with the run queue; every worker of this runtime is asleep */
+    const struct kin__scope *scope = kin__load_acquire(&task->scope);
+    if (!scope || scope->sched != report->sched || task->over)
+        return;
+    /* Whoever is not parked has lent its stack to a child in a join, and waits below it. */
+    bool is_parked = kin__wait_peek(task, &waits);
+    if (report->count++ >= TASKS_MAX)
+        return;
+    kin__text_printf(&report->text, "\n  task %llu (%s), spawned at %p, waits for %s%s",
+                     (unsigned long long)kin__task_id(task), kin__task_name(task),
+                     (void *)(uintptr_t)task->site, is_parked ? waits.ops->what : "nursery",
+                     is_parked && waits.is_several ? " and others" : "");
+    uint64_t holder = is_parked ? holder_of(task, &waits) : 0;
+    if (holder)
+        kin__text_printf(&report->text, " held by task %llu", (unsigned long long)holder);
+}
+
+void kin__deadlock_report(struct kin__sched *sched)
+{
+    struct report report = {.sched = sched}; /* on the monitor's stack, which has room */
+    kin__text_init(&report.text, report.memory, sizeof(report.memory));
+    kin__text_str(&report.text, "nothing can ever wake these tasks:");
+    kin__frame_each(put_task, &report);
+    if (report.count > TASKS_MAX)
+        kin__text_printf(&report.text, "\n  and %u others", report.count - TASKS_MAX);
+    if (report.count)
+        kin__report(sched, KIN_DEADLOCK, 0, report.memory);
+}
+
+/* ---- rings of mutexes, on request ---- */
+
+struct ring {
+    const struct kin__task *tasks[RING_MAX];
+    struct kin__waits waits[RING_MAX];
+    unsigned count;
+};
+
+/* The task that an owner names, if it is of this runtime and not over. */
+static const struct kin__task *task_of_owner(uint64_t owner)
+{
+    const struct kin__task *task = kin__task_find(owner);
+    if (!task) /* an owner has lost the highest bit of its id */
+        task = kin__task_find(owner | ~KIN__OWNER_MASK);
+    return task;
+}
+
+/* Follows the mutexes from first until they lead back to it. False: they do not, or somebody in the
+ * ring comes before it and it is that one's to report. */
+static bool follow(const struct kin__task *first, struct ring *ring)
+{
+    const struct kin__task *task = first;
+    ring->count = 0;
+    do { /* ends: bounded */
+        if (!task || ring->count == RING_MAX || kin__task_id(task) < kin__task_id(first))
+            return false;
+        ring->tasks[ring->count] = task;
+        uint64_t holder = holder_of(task, &ring->waits[ring->count]);
+        ring->count++;
+        task = holder ? task_of_owner(holder) : NULL;
+    } while (task != first);
+    for (unsigned i = 0; i < ring->count; i++) {
+        if (!kin__wait_is_same(ring->tasks[i], &ring->waits[i]))
+            return false;
+    }
+    return true;
+}
+
+struct search {
+    int fd;
+    struct kin__sched *sched;
+    size_t found;
+};
+
+static void look_at(struct kin__frame *frame, void *arg)
+{
+    struct search *search = arg;
+    const struct kin__task *task = kin__task_of_frame(frame);
+    struct ring ring;
+    char memory[256];
+    struct kin__text text;
+    /* pairs with the run queue: a hint */
+    const struct kin__scope *scope = kin__load_acquire(&task->scope);
+    if (!scope || scope->sched != search->sched || !follow(task, &ring))
+        return;
+    search->found++;
+    for (unsigned i = 0; i < ring.count; i++) {
+        const struct kin__task *holder = ring.tasks[(i + 1) % ring.count];
+        kin__text_init(&text, memory, sizeof(memory));
+        kin__text_printf(&text, "%s task %llu waits for mutex %p held by task %llu",
+                         i ? "    and" : "cycle:", (unsigned long long)kin__task_id(ring.tasks[i]),
+                         ring.waits[i].object, (unsigned long long)kin__task_id(holder));
+        kin__text_end_line(&text);
+        kin__plat_write(search->fd, memory, text.len);
+    }
+}
+
+int kin_lock_cycles(int fd)
+{
+    struct kin__worker *self = kin__worker_self();
+    if (!self || !kin__worker_current(self))
+        return KIN_NOTASK;
+    kin__entry_check_self();
+    struct search search = {fd, self->sched, 0};
+    kin__frame_each(look_at, &search);
+    return (int)search.found;
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reading and writing descriptors: try, wait, try again.
+ */
+#include <kin/io.h>
+
+#include "sched/entry.h"
+#include "task/budget.h"
+#include "wait/poll.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/uio.h>
+
+#define PARTS_MAX 1024 /* what the system takes in one call */
+
+/* One call to make, again and again until it does something. */
+struct call {
+    int64_t (*make)(const struct call *call, int fd);
+    unsigned bit; /* what to wait for */
+    union {
+        void *to;
+        const void *from;
+        const struct iovec *parts;
+        int file;
+    };
+    size_t size; /* bytes, or parts, or what to look for */
+    int64_t *offset;
+};
+
+static int64_t make_read(const struct call *call, int fd)
+{
+    return kin__fd_read(fd, call->to, call->size);
+}
+
+static int64_t make_write(const struct call *call, int fd)
+{
+    return kin__fd_write(fd, call->from, call->size);
+}
+
+static int64_t make_readv(const struct call *call, int fd)
+{
+    return kin__fd_readv(fd, call->parts, (int)call->size);
+}
+
+static int64_t make_writev(const struct call *call, int fd)
+{
+    return kin__fd_writev(fd, call->parts, (int)call->size);
+}
+
+static int64_t make_sendfile(const struct call *call, int fd)
+{
+    return kin__fd_sendfile(fd, call->file, call->offset, call->size);
+}
+
+static int64_t make_look(const struct call *call, int fd)
+{
+    return kin__fd_look(fd, (unsigned)call->size);
+}
+
+/* What every operation begins with: the task's door, its budget, the descriptor. */
+static int begin(int number, kin_time deadline, struct kin__fd *fd)
+{
+    struct kin__task *task = kin__task_self();
+    if (KIN__UNLIKELY(!task))
+        return KIN_NOTASK;
+    kin__entry_check(task);
+    int rc = kin__op(task, KIN__COST_SYSCALL, deadline);
+    return rc < 0 ? rc : kin__fd_begin_try(number, fd);
+}
+
+/* Makes the call once, on what the number meant at the beginning. */
+static inline int64_t attempt(const struct kin__fd *fd, const struct call *call)
+{
+    if (KIN__UNLIKELY(!kin__fd_enter(fd)))
+        return KIN_CLOSED;
+    int64_t got = call->make(call, fd->fd);
+    kin__fd_leave(fd);
+    return got;
+}
+
+/* Makes the call until it does something. */
+static inline int64_t perform(struct kin__fd *fd, const struct call *call, kin_time deadline)
+{
+    for (;;) { /* ends: as waits do */
+        int64_t got = attempt(fd, call);
+        if (KIN__LIKELY(got != -EAGAIN))
+            return got;
+        int rc = kin__fd_wait(fd, call->bit, deadline);
+        if (rc < 0)
+            return rc;
+    }
+}
+
+/* The same for a read of size bytes in all, which need not try what the last one has emptied. A
+ * deadline that passes before the poller has looked is no reason to leave data behind. */
+static inline int64_t perform_read(struct kin__fd *fd, const struct call *call, size_t size,
+                                   kin_time deadline)
+{
+    if (deadline != 0 && size != 0 && kin__fd_is_dry(fd)) {
+        int rc = kin__fd_wait(fd, KIN__READY_READ, deadline);
+        if (KIN__UNLIKELY(rc == KIN_TIMEOUT))
+            deadline = 0;
+        else if (KIN__UNLIKELY(rc < 0))
+            return rc;
+    }
+    int64_t got = perform(fd, call, deadline);
+    if (got > 0 && (size_t)got < size)
+        kin__fd_note_short(fd);
+    return got;
+}
+
+ssize_t kin_read(int number, void *buf, size_t size, kin_time deadline)
+{
+    struct kin__fd fd;
+    int rc = begin(number, deadline, &fd);
+    if (rc < 0)
+        return rc;
+    struct call call = {make_read, KIN__READY_READ, {.to = buf}, size, NULL};
+    return (ssize_t)perform_read(&fd, &call, size, deadline);
+}
+
+ssize_t kin_readv(int number, const struct iovec *parts, int count, kin_time deadline)
+{
+    struct kin__fd fd;
+    if (count < 0 || count > PARTS_MAX || (count && !parts))
+        return -EINVAL;
+    int rc = begin(number, deadline, &fd);
+    if (rc < 0)
+        return rc;
+    size_t size = 0;
+    for (int i = 0; i < count; i++)
+        size += parts[i].iov_len;
+    struct call call = {make_readv, KIN__READY_READ, {.parts = parts}, (size_t)count, NULL};
+    return (ssize_t)perform_read(&fd, &call, size, deadline);
+}
+
+int kin_read_full(int number, void *buf, size_t size, size_t *done, kin_time deadline)
+{
+    struct kin__fd fd;
+    size_t have = 0;
+    int64_t got = begin(number, deadline, &fd);
+    while (got >= 0 && have < size) { /* ends: more is there each time, or the end is */
+        struct call call = {make_read, KIN__READY_READ, {.to = (char *)buf + have}, size - have,
+                            NULL};
+        got = perform_read(&fd, &call, size - have, deadline);
+        if (got == 0)
+            break;
+        have += got > 0 ? (size_t)got : 0;
+    }
+    if (done)
+        *done = have;
+    return got < 0 ? (int)got : 0;
+}
+
+int kin_write(int number, const void *buf, size_t size, size_t *done, kin_time deadline)
+{
+    struct kin__fd fd;
+    size_t put = 0;
+    int64_t got = begin(number, deadline, &fd);
+    while (got >= 0 && put < size) { /* ends: less is left each time */
+        struct call call = {make_write, KIN__READY_WRITE, {.from = (const char *)buf + put},
+                            size - put, NULL};
+        got = perform(&fd, &call, deadline);
+        put += got > 0 ? (size_t)got : 0;
+    }
+    if (done)
+        *done = put;
+    return got < 0 ? (int)got : 0;
+}
+
+/* Writes the rest of one part, of which skip bytes are gone. */
+static int64_t write_rest(struct kin__fd *fd, const struct iovec *part, size_t skip,
+                          kin_time deadline)
+{
+    struct call call = {make_write, KIN__READY_WRITE, {.from = (const char *)part->iov_base + skip},
+                        part->iov_len - skip, NULL};
+    return perform(fd, &call, deadline);
+}
+
+int kin_writev(int number, const struct iovec *parts, int count, size_t *done, kin_time deadline)
+{
+    struct kin__fd fd;
+    size_t put = 0, skip = 0; /* skip: of the first part that is left */
+    if (count < 0 || count > PARTS_MAX || (count && !parts))
+        return -EINVAL;
+    int64_t got = begin(number, deadline, &fd);
+    int at = 0;
+    while (got >= 0 && at < count) { /* ends: less is left each time */
+        struct call call = {make_writev, KIN__READY_WRITE, {.parts = parts + at},
+                            (size_t)(count - at), NULL};
+        got = skip ? write_rest(&fd, &parts[at], skip, deadline) : perform(&fd, &call, deadline);
+        size_t left = got > 0 ? (size_t)got : 0;
+        put += left;
+        while (at < count && left >= parts[at].iov_len - skip) { /* ends: one part fewer */
+            left -= parts[at++].iov_len - skip;
+            skip = 0;
+        }
+        skip += left;
+    }
+    if (done)
+        *done = put;
+    return got < 0 ? (int)got : 0;
+}
+
+int kin_sendfile(int to, int from, int64_t *offset, size_t size, size_t *done, kin_time deadline)
+{
+    struct kin__fd fd;
+    size_t put = 0;
+    int64_t got = begin(to, deadline, &fd);
+    while (got >= 0 && put < size) { /* ends: less is left each time, or the file ends */
+        struct call call = {make_sendfile, KIN__READY_WRITE, {.file = from}, size - put, offset};
+        got = perform(&fd, &call, deadline);
+        if (got == 0)
+            break;
+        put += got > 0 ? (size_t)got : 0;
+    }
+    if (done)
+        *done = put;
+    return got < 0 ? (int)got : 0;
+}
+
+int kin_fd_wait(int number, short events, kin_time deadline)
+{
+    struct kin__fd fd;
+    unsigned bits = (events & POLLIN ? KIN__READY_READ : 0u) |
+                    (events & POLLOUT ? KIN__READY_WRITE : 0u);
+    if (!bits)
+        return -EINVAL;
+    int rc = begin(number, deadline, &fd);
+    if (rc < 0)
+        return rc;
+    struct call call = {make_look, 0, {.to = NULL}, bits, NULL};
+    do { /* ends: as waits do; an event may be older than what somebody has read since */
+        rc = (int)attempt(&fd, &call);
+    } while (rc == 0 && (rc = kin__fd_wait(&fd, bits, deadline)) > 0);
+    if (rc < 0)
+        return rc;
+    return ((unsigned)rc & KIN__READY_READ ? POLLIN : 0) |
+           ((unsigned)rc & KIN__READY_WRITE ? POLLOUT : 0);
+}
+
+int kin_shutdown(int fd, int how)
+{
+    return kin__fd_shutdown(fd, how);
+}

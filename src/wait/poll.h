@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Descriptors as things to wait for.
+ *
+ *     begin -> enter -> the system call -> leave -> EAGAIN? wait -> enter -> ...
+ */
+#ifndef KIN_WAIT_POLL_H
+#define KIN_WAIT_POLL_H
+
+#include "base/atomic.h"
+#include "base/lock.h"
+#include "park/park.h"
+#include "park/waitq.h"
+#include "plat/plat.h"
+
+#include <kin/time.h>
+
+/* What is known of a number. Events are counted by direction, in steps of two: an operation
+ * remembers the count before it tries, so that one that came since is not missed, whoever else
+ * looks at the same descriptor. From the first event on that told of more than data (an end, an
+ * error, urgent data) the count of reads is odd. */
+struct kin__fd_entry {
+    kin__a64 state;               /* generation, KIN__FD_ bits, calls under way */
+    kin__a32 events[2];           /* written under the lock, read without */
+    kin__a32 dry;                 /* the count at which a read took all there was, + 1; or 0 */
+    struct kin__lock lock;        /* rank WAIT; the rest */
+    kin__a32 poller;              /* where it is registered; 0: nowhere; read without the lock */
+    uint8_t kept;                 /* directions with an event that nobody has tried for */
+    struct kin__waitq waiters[2]; /* for reading, for writing */
+};
+
+#define KIN__FD_CALLS 0xffffffu      /* how many threads are in a system call on it */
+#define KIN__FD_CLOSING 0x1000000u   /* whoever leaves last closes it */
+#define KIN__FD_OURS 0x2000000u      /* kin opened it: it is closed by kin_close only */
+#define KIN__FD_TCP 0x4000000u       /* a TCP socket: a short read has emptied it */
+
+/* A descriptor as one operation sees it. If the number is closed meanwhile, and maybe used again
+ * for something else, the operation finds out. */
+struct kin__fd {
+    int fd;
+    uint32_t generation;
+    struct kin__fd_entry *entry;
+    uint32_t seen[2]; /* events of which the next try knows the result */
+};
+
+/* Begins an operation on a descriptor: one that kin did not open is made non-blocking. 0, -EBADF,
+ * -EMFILE for a number beyond the table, -ENOMEM. */
+int kin__fd_begin(int fd, struct kin__fd *out);
+/* The same for callers that have not tried yet, and will before they wait. */
+int kin__fd_begin_try(int fd, struct kin__fd *out);
+/* Parks the running task until the descriptor may be ready for bits (KIN__READY_): some of them;
+ * KIN_TIMEOUT, KIN_CANCELLED, KIN_CLOSED when kin_close came, -EPERM when it cannot be waited for,
+ * -ENOMEM. Callers try first, and come here on -EAGAIN, in a loop. */
+int kin__fd_wait(struct kin__fd *fd, unsigned bits, kin_time deadline);
+/* A number that kin has just got from the system, non-blocking: nothing known of it holds. kind:
+ * KIN__FD_TCP or 0. 0 or -EMFILE, -ENOMEM; then it is closed. */
+int kin__fd_opened_as(int fd, unsigned kind);
+
+static inline int kin__fd_opened(int fd)
+{
+    return kin__fd_opened_as(fd, 0);
+}
+
+/* The last thread has left a descriptor that is being closed. */
+void kin__fd_left_last(int fd, struct kin__fd_entry *entry);
+
+/* Before a system call on the number: from here to kin__fd_leave it means what it meant at the
+ * beginning. False: it was closed since. */
+static inline bool kin__fd_enter(const struct kin__fd *fd)
+{
+    uint64_t state = kin__load_relaxed(&fd->entry->state); /* relaxed: the exchange decides */
+    do {
+        if (KIN__UNLIKELY(state >> 32 != fd->generation || (state & KIN__FD_CLOSING)))
+            return false;
+        /* pairs with kin_close: it sees this call, or this sees that it closes */
+    } while (!kin__cas_acquire(&fd->entry->state, &state, state + 1));
+    return true;
+}
+
+static inline void kin__fd_leave(const struct kin__fd *fd)
+{
+    uint64_t state = kin__sub_acq_rel(&fd->entry->state, 1u); /* pairs with kin_close */
+    if (KIN__UNLIKELY((state & (KIN__FD_CLOSING | KIN__FD_CALLS)) == (KIN__FD_CLOSING | 1u)))
+        kin__fd_left_last(fd->fd, fd->entry);
+}
+
+/* Whether the descriptor is of a kind, KIN__FD_TCP. */
+static inline bool kin__fd_is(const struct kin__fd *fd, unsigned kind)
+{
+    return (kin__load_relaxed(&fd->entry->state) & kind) != 0; /* relaxed: constant while open */
+}
+
+/* A read has returned less than was asked for: if it is a TCP socket, it is empty, and unless an
+ * event comes the next read need not try. Not once there were other events than data: one of them
+ * may tell of data and of an end at once. */
+static inline void kin__fd_note_short(const struct kin__fd *fd)
+{
+    if (kin__fd_is(fd, KIN__FD_TCP) && !(fd->seen[0] & 1))
+        kin__store_relaxed(&fd->entry->dry, fd->seen[0] + 1); /* relaxed: compared with a count */
+}
+
+static inline bool kin__fd_is_dry(const struct kin__fd *fd)
+{
+    return kin__load_relaxed(&fd->entry->dry) == fd->seen[0] + 1; /* relaxed: as above */
+}
+
+/* What must come before a wait by kin__wait_any: the kernel watches it. 0, KIN_CLOSED, -errno. */
+int kin__fd_prepare(const struct kin__fd *fd);
+/* One direction of a descriptor for kin__wait_any; completes with the ready bit or KIN_CLOSED.
+ * Whoever waits counts itself in sched->outside meanwhile. */
+struct kin__fd_case {
+    struct kin__fd fd;
+    unsigned bit; /* KIN__READY_READ or KIN__READY_WRITE */
+};
+extern const struct kin__waitable kin__fd_waitable;
+
+#endif
