@@ -144,5 +144,29 @@ control nursery/bug_admit_early         nursery -DBUG_ADMIT_EARLY
 control nursery/bug_walk_unlocked       nursery -DBUG_WALK_UNLOCKED
 control nursery/bug_no_walk_token       nursery -DBUG_NO_WALK_TOKEN
 
+model   spsc                            spsc
+model   spsc_2                          spsc -DCAP=2 -DITEMS=4
+model   spsc_close                      spsc -DCLOSES=1
+model   spsc_close_2                    spsc -DCLOSES=1 -DCAP=2
+model   spsc_gives_up                   spsc -DGIVES_UP=1
+control spsc/bug_add                    spsc -DBUG_ADD
+control spsc/bug_link_blind             spsc -DBUG_LINK_BLIND
+control spsc/bug_link_cached            spsc -DBUG_LINK_CACHED
+control spsc/bug_overtake               spsc -DBUG_OVERTAKE
+control spsc/bug_touch_after            spsc -DBUG_TOUCH_AFTER
+control spsc/bug_pin_stays              spsc -DBUG_PIN_STAYS
+control spsc/bug_no_pin                 spsc -DGIVES_UP=1 -DBUG_NO_PIN
+control spsc/bug_closed_apart           spsc -DCLOSES=1 -DBUG_CLOSED_APART
+control spsc/bug_close_sender           spsc -DCLOSES=1 -DBUG_CLOSE_SENDER
+
+model   grace                           grace
+model   grace_no_kill                   grace -DGRACE=0
+control grace/bug_look_first            grace -DGRACE=0 -DBUG_LOOK_FIRST
+control grace/bug_walk_first            grace -DGRACE=0 -DBUG_WALK_FIRST
+control grace/bug_no_depth              grace -DBUG_NO_DEPTH
+control grace/bug_kill_depth            grace -DBUG_KILL_DEPTH
+control grace/bug_shallow               grace -DBUG_SHALLOW
+control grace/bug_open_blind            grace -DGRACE=0 -DBUG_OPEN_BLIND
+
 echo "models: $passed passed, $failed failed, 0 skipped"
 [ $failed -eq 0 ]

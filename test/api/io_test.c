@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Goal: descriptors can be read and written by tasks that park instead of blocking a thread.
+ * Method: pipes and socket pairs within one process, on one worker and on several; every way a wait
+ * can end: data, the peer's end, a deadline, a cancel, kin_close, a number used again.
+ */
+#include "api/in_runtime.h"
+
+#include <kin/io.h>
+
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+static void both(kin_task_fn *fn)
+{
+    EXPECT_EQ(run_reporting(1, fn, NULL, NULL), 0);
+    EXPECT_EQ(run_reporting(2, fn, NULL, NULL), 0);
+}
+
+static void make_pair(int *fds)
+{
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+}
+
+#define ROUNDS 200
+
+static int echo(void *arg)
+{
+    int fd = *(int *)arg;
+    char buf[64];
+    for (;;) { /* ends: with the peer */
+        ssize_t got = kin_read(fd, buf, sizeof(buf), KIN_NEVER);
+        if (got <= 0)
+            return (int)got;
+        EXPECT_EQ(kin_write(fd, buf, (size_t)got, NULL, KIN_NEVER), 0);
+    }
+}
+
+static int talk_to_an_echo(void *arg)
+{
+    int fds[2];
+    (void)arg;
+    make_pair(fds);
+    KIN_NURSERY(n);
+    EXPECT_EQ(kin_spawn(&n, echo, &fds[1]), 0);
+    for (int i = 0; i < ROUNDS; i++) {
+        int back = -1;
+        size_t done = 77;
+        EXPECT_EQ(kin_write(fds[0], &i, sizeof(i), &done, KIN_NEVER), 0);
+        EXPECT_EQ(done, sizeof(i));
+        EXPECT_EQ(kin_read_full(fds[0], &back, sizeof(back), &done, KIN_NEVER), 0);
+        EXPECT_EQ(done, sizeof(back));
+        EXPECT_EQ(back, i);
+    }
+    EXPECT_EQ(kin_close(fds[0]), 0);
+    EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
+    EXPECT_EQ(kin_close(fds[1]), 0);
+    return 0;
+}
+
+KIN_TEST(an_echo_answers, "")
+{
+    both(talk_to_an_echo);
+}
+
+struct flood {
+    int fd;
+    size_t size;
+};
+
+static int drain(void *arg)
+{
+    struct flood *flood = arg;
+    char *buf = malloc(flood->size);
+    size_t done;
+    EXPECT(buf != NULL);
+    EXPECT_EQ(kin_read_full(flood->fd, buf, flood->size, &done, KIN_NEVER), 0);
+    EXPECT_EQ(done, flood->size);
+    for (size_t i = 0; i < done; i++)
+        EXPECT_EQ((unsigned char)buf[i], (unsigned char)(i * 7));
+    free(buf);
+    return 0;
+}
+
+/* More than the kernel buffers, so that both sides park many times. */
+static int send_more_than_fits(void *arg)
+{
+    int fds[2];
+    size_t done;
+    (void)arg;
+    struct flood flood = {0, (size_t)1 << 20};
+    char *buf = malloc(flood.size);
+    EXPECT(buf != NULL);
+    for (size_t i = 0; i < flood.size; i++)
+        buf[i] = (char)(i * 7);
+    make_pair(fds);
+    flood.fd = fds[1];
+    KIN_NURSERY(n);
+    EXPECT_EQ(kin_spawn(&n, drain, &flood), 0);
+    EXPECT_EQ(kin_write(fds[0], buf, flood.size / 2, &done, KIN_NEVER), 0);
+    EXPECT_EQ(done, flood.size / 2);
+    struct iovec parts[3] = {{buf + flood.size / 2, 10},
+                             {buf + flood.size / 2 + 10, 0},
+                             {buf + flood.size / 2 + 10, flood.size / 2 - 10}};
+    EXPECT_EQ(kin_writev(fds[0], parts, 3, &done, KIN_NEVER), 0);
+    EXPECT_EQ(done, flood.size / 2);
+    EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
+    EXPECT_EQ(kin_close(fds[0]), 0);
+    EXPECT_EQ(kin_close(fds[1]), 0);
+    free(buf);
+    return 0;
+}
+
+KIN_TEST(a_partial_write_goes_on, "")
+{
+    both(send_more_than_fits);
+}
+
+static int wait_in_vain(void *arg)
+{
+    int fds[2];
+    char buf[8];
+    size_t done = 77;
+    (void)arg;
+    make_pair(fds);
+    EXPECT_EQ(kin_read(fds[0], buf, sizeof(buf), 0), KIN_TIMEOUT);
+    EXPECT_EQ(kin_read(fds[0], buf, sizeof(buf), kin_after(KIN_MS(5))), KIN_TIMEOUT);
+    EXPECT_EQ(kin_write(fds[1], "abc", 3, NULL, KIN_NEVER), 0);
+    EXPECT_EQ(kin_read_full(fds[0], buf, 8, &done, kin_after(KIN_MS(5))), KIN_TIMEOUT);
+    EXPECT_EQ(done, 3); /* what was read is not lost */
+    EXPECT_EQ(kin_fd_wait(fds[0], POLLIN, 0), KIN_TIMEOUT);
+    EXPECT_EQ(kin_fd_wait(fds[0], POLLIN | POLLOUT, KIN_NEVER), POLLOUT);
+    EXPECT_EQ(kin_close(fds[1]), 0);
+    EXPECT_EQ(kin_fd_wait(fds[0], POLLIN, KIN_NEVER), POLLIN);
+    EXPECT_EQ(kin_read(fds[0], buf, sizeof(buf), KIN_NEVER), 0);
+    EXPECT_EQ(kin_write(fds[0], "x", 1, &done, KIN_NEVER), -EPIPE);
+    EXPECT_EQ(done, 0);
+    EXPECT_EQ(kin_close(fds[0]), 0);
+    EXPECT_EQ(kin_read(fds[0], buf, 1, KIN_NEVER), -EBADF);
+    EXPECT_EQ(kin_close(fds[0]), -EBADF);
+    EXPECT_EQ(kin_read(-1, buf, 1, KIN_NEVER), -EBADF);
+    return 0;
+}
+
+KIN_TEST(deadlines_and_ends_are_told, "")
+{
+    both(wait_in_vain);
+}
+
+static int break_a_pipe(void *arg)
+{
+    int fds[2];
+    (void)arg;
+    EXPECT_EQ(pipe(fds), 0);
+    EXPECT_EQ(close(fds[0]), 0);
+    EXPECT_EQ(kin_write(fds[1], "x", 1, NULL, KIN_NEVER), -EPIPE); /* and no signal */
+    EXPECT_EQ(kin_close(fds[1]), 0);
+    return 0;
+}
+
+KIN_TEST(a_broken_pipe_raises_no_signal, "")
+{
+    both(break_a_pipe);
+}
+
+static int read_one(void *arg)
+{
+    char byte;
+    return (int)kin_read(*(int *)arg, &byte, 1, KIN_NEVER);
+}
+
+static int close_under_a_reader(void *arg)
+{
+    int fds[2];
+    struct kin_outcome how;
+    struct kin_task_ref reader;
+    (void)arg;
+    make_pair(fds);
+    KIN_NURSERY(n, .on_error = KIN_COLLECT);
+    EXPECT_EQ(kin_spawn_with(&n, NULL, read_one, &fds[0], 0, &reader), 0);
+    EXPECT_EQ(kin_sleep(kin_after(KIN_MS(2))), 0); /* it is parked by now, or finds -EBADF */
+    EXPECT_EQ(kin_close(fds[0]), 0);
+    EXPECT_EQ(kin_task_join(&n, reader, &how, KIN_NEVER), 0);
+    EXPECT(how.status == KIN_CLOSED || how.status == -EBADF);
+    EXPECT_EQ(kin_spawn_with(&n, NULL, read_one, &fds[1], 0, &reader), 0);
+    EXPECT_EQ(kin_task_join(&n, reader, &how, KIN_NEVER), 0);
+    EXPECT_EQ(how.value, 0);
+    kin_ignore(kin_nursery_join(&n, NULL));
+    EXPECT_EQ(kin_close(fds[1]), 0);
+    return 0;
+}
+
+KIN_TEST(closing_a_descriptor_wakes_who_waits_for_it, "")
+{
+    both(close_under_a_reader);
+}
+
+static int cancel_a_reader(void *arg)
+{
+    int fds[2];
+    (void)arg;
+    make_pair(fds);
+    KIN_NURSERY(n);
+    EXPECT_EQ(kin_spawn(&n, read_one, &fds[0]), 0);
+    EXPECT_EQ(kin_sleep(kin_after(KIN_MS(2))), 0);
+    kin_nursery_cancel(&n, 0);
+    EXPECT_EQ(kin_nursery_join(&n, NULL), KIN_CANCELLED);
+    EXPECT_EQ(kin_close(fds[0]), 0);
+    EXPECT_EQ(kin_close(fds[1]), 0);
+    return 0;
+}
+
+KIN_TEST(a_reader_can_be_cancelled, "")
+{
+    both(cancel_a_reader);
+}
+
+/* The program closes behind kin's back and gets the same number again. */
+static int use_a_number_again(void *arg)
+{
+    int first[2], second[2];
+    (void)arg;
+    for (int i = 0; i < 50; i++) {
+        make_pair(first);
+        EXPECT_EQ(kin_read(first[0], &(char){0}, 1, kin_after(1000)), KIN_TIMEOUT);
+        EXPECT_EQ(close(first[0]), 0);
+        EXPECT_EQ(close(first[1]), 0);
+        make_pair(second);
+        EXPECT_EQ(second[0], first[0]);
+        KIN_NURSERY(n);
+        EXPECT_EQ(kin_spawn(&n, read_one, &second[0]), 0);
+        EXPECT_EQ(kin_yield(), 0);
+        EXPECT_EQ(kin_write(second[1], "y", 1, NULL, KIN_NEVER), 0);
+        EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
+        EXPECT_EQ(close(second[0]), 0);
+        EXPECT_EQ(close(second[1]), 0);
+    }
+    return 0;
+}
+
+KIN_TEST(a_number_that_is_used_again_is_another_descriptor, "")
+{
+    both(use_a_number_again);
+}
+
+static void *write_from_a_thread(void *arg)
+{
+    struct timespec moment = {0, 20000000};
+    nanosleep(&moment, NULL);
+    EXPECT_EQ(write(*(int *)arg, "z", 1), 1);
+    return NULL;
+}
+
+/* Every worker is asleep, one of them in the poller. */
+static int be_woken_by_the_world(void *arg)
+{
+    int fds[2];
+    pthread_t thread;
+    (void)arg;
+    make_pair(fds);
+    for (int i = 0; i < 3; i++) {
+        EXPECT_EQ(pthread_create(&thread, NULL, write_from_a_thread, &fds[1]), 0);
+        EXPECT_EQ(read_one(&fds[0]), 1);
+        EXPECT_EQ(pthread_join(thread, NULL), 0);
+    }
+    EXPECT_EQ(kin_close(fds[0]), 0);
+    EXPECT_EQ(kin_close(fds[1]), 0);
+    return 0;
+}
+
+KIN_TEST(a_sleeping_runtime_hears_the_world, "")
+{
+    both(be_woken_by_the_world);
+}
+
+KIN_TEST(outside_a_task_nothing_is_read, "N1002")
+{
+    char byte;
+    EXPECT_EQ(kin_read(0, &byte, 1, 0), KIN_NOTASK);
+    EXPECT_EQ(kin_write(0, &byte, 1, NULL, 0), KIN_NOTASK);
+    EXPECT_EQ(kin_fd_wait(0, POLLIN, 0), KIN_NOTASK);
+}

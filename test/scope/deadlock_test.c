@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Goal: tasks that nothing can ever wake are reported with what they wait for, once, and nobody
+ * else ever is.
+ * Method: a runtime whose only task receives from a channel that nobody sends to; the report ends
+ * the wait. Then the same with a timer, with a thread, and with a second worker's task still at
+ * work: no report comes.
+ */
+#include "api/in_runtime.h"
+
+#include "plat/plat.h"
+
+#include <kin/chan.h>
+#include <kin/sync.h>
+#include <kin/view.h>
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+#include <unistd.h>
+
+struct story {
+    struct kin_chan *chan;
+    atomic_int reports;
+    int status;
+    char text[1024];
+};
+
+/* On the monitor's thread: keeps what was said and ends the wait. */
+static void on_report(const struct kin_report *report, void *arg)
+{
+    struct story *story = arg;
+    if (atomic_fetch_add(&story->reports, 1) == 0) {
+        story->status = report->status;
+        snprintf(story->text, sizeof(story->text), "%s", report->text);
+    }
+    kin_chan_close(story->chan);
+}
+
+static int run_story(struct story *story, unsigned workers, kin_task_fn *fn)
+{
+    struct kin_config config = KIN_CONFIG_INIT;
+    config.workers = workers;
+    config.on_report = on_report;
+    config.report_arg = story;
+    if (kin__process_threads() != 1)
+        KIN_SKIP("a thread of a sanitizer could wake somebody");
+    EXPECT_EQ(kin_chan_create(&story->chan, sizeof(int), 0), 0);
+    int rc = kin_run(&config, fn, story);
+    kin_chan_unref(story->chan);
+    return rc;
+}
+
+static int receive(void *arg)
+{
+    struct story *story = arg;
+    int item;
+    return kin_chan_recv(story->chan, &item, KIN_NEVER) == KIN_CLOSED ? 0 : -EIO;
+}
+
+static int wait_with_a_child(void *arg)
+{
+    struct kin_spawn_options options = KIN_SPAWN_OPTIONS_INIT;
+    options.name = "the lonely one";
+    KIN_NURSERY(n);
+    EXPECT_EQ(kin_spawn_with(&n, &options, receive, arg, 0, NULL), 0);
+    return kin_nursery_join(&n, NULL);
+}
+
+KIN_TEST(tasks_that_nothing_can_wake_are_reported, "A13")
+{
+    struct story story = {0};
+    EXPECT_EQ(run_story(&story, 2, wait_with_a_child), 0);
+    EXPECT_EQ(atomic_load(&story.reports), 1);
+    EXPECT_EQ(story.status, KIN_DEADLOCK);
+    EXPECT(strstr(story.text, "(main)"));
+    EXPECT(strstr(story.text, "waits for nursery"));
+    EXPECT(strstr(story.text, "(the lonely one)"));
+    EXPECT(strstr(story.text, "waits for channel: receive"));
+}
+
+static int sleep_and_close(void *arg)
+{
+    struct story *story = arg;
+    EXPECT_EQ(kin_sleep(kin_after(KIN_MS(300))), 0);
+    kin_chan_close(story->chan);
+    return 0;
+}
+
+static int wait_with_a_timer(void *arg)
+{
+    KIN_NURSERY(n);
+    EXPECT_EQ(kin_spawn(&n, receive, arg), 0);
+    EXPECT_EQ(kin_spawn(&n, sleep_and_close, arg), 0);
+    return kin_nursery_join(&n, NULL);
+}
+
+KIN_TEST(a_timer_is_somebody_who_wakes, "A13")
+{
+    struct story story = {0};
+    EXPECT_EQ(run_story(&story, 2, wait_with_a_timer), 0);
+    EXPECT_EQ(atomic_load(&story.reports), 0);
+}
+
+static void *close_later(void *arg)
+{
+    struct story *story = arg;
+    struct timespec moment = {0, 300000000};
+    nanosleep(&moment, NULL);
+    kin_chan_close(story->chan);
+    return NULL;
+}
+
+static int wait_for_a_thread(void *arg)
+{
+    pthread_t thread;
+    EXPECT_EQ(pthread_create(&thread, NULL, close_later, arg), 0);
+    int rc = receive(arg);
+    EXPECT_EQ(pthread_join(thread, NULL), 0);
+    return rc;
+}
+
+KIN_TEST(a_thread_of_the_process_is_somebody_who_wakes, "A13")
+{
+    struct story story = {0};
+    EXPECT_EQ(run_story(&story, 2, wait_for_a_thread), 0);
+    EXPECT_EQ(atomic_load(&story.reports), 0);
+}
+
+static int block_and_close(void *arg)
+{
+    return close_later(arg) == NULL ? 0 : -EIO;
+}
+
+static int wait_for_a_blocked_task(void *arg)
+{
+    KIN_NURSERY(n);
+    EXPECT_EQ(kin_spawn(&n, receive, arg), 0);
+    EXPECT_EQ(kin_spawn(&n, block_and_close, arg), 0);
+    return kin_nursery_join(&n, NULL);
+}
+
+KIN_TEST(a_task_in_a_system_call_is_somebody_who_wakes, "A13")
+{
+    struct story story = {0};
+    EXPECT_EQ(run_story(&story, 2, wait_for_a_blocked_task), 0);
+    EXPECT_EQ(atomic_load(&story.reports), 0);
+}
+
+/* ---- rings of mutexes ---- */
+
+#define RING 3
+
+struct ring {
+    struct kin_mutex mutexes[RING];
+    struct kin_event go;
+};
+
+struct member {
+    struct ring *ring;
+    int number;
+};
+
+static int hold_one_want_the_next(void *arg)
+{
+    struct member *member = arg;
+    struct ring *ring = member->ring;
+    EXPECT_EQ(kin_mutex_lock(&ring->mutexes[member->number], KIN_NEVER), 0);
+    EXPECT_EQ(kin_event_wait(&ring->go, KIN_NEVER), 0);
+    int rc = kin_mutex_lock(&ring->mutexes[(member->number + 1) % RING], KIN_NEVER);
+    if (rc == 0)
+        kin_mutex_unlock(&ring->mutexes[(member->number + 1) % RING]);
+    kin_mutex_unlock(&ring->mutexes[member->number]);
+    return rc;
+}
+
+static int close_a_ring(void *arg)
+{
+    struct ring ring = {0};
+    int ends[2];
+    char text[1024] = {0};
+    (void)arg;
+    EXPECT_EQ(pipe2(ends, O_NONBLOCK), 0);
+    KIN_NURSERY(n);
+    for (int i = 0; i < RING; i++)
+        EXPECT_EQ(kin_spawn_copy(&n, hold_one_want_the_next,
+                                 KIN_ARGS(struct member, &ring, i)), 0);
+    for (int i = 0; i < 20; i++)
+        EXPECT_EQ(kin_yield(), 0);
+    EXPECT_EQ(kin_lock_cycles(ends[1]), 0); /* they hold one each and want none */
+    kin_event_set(&ring.go);
+    for (int i = 0; i < 100 && kin_lock_cycles(ends[1]) == 0; i++)
+        EXPECT_EQ(kin_sleep(kin_after(KIN_MS(1))), 0);
+    EXPECT_GT(read(ends[0], text, sizeof(text) - 1), 0);
+    EXPECT(strstr(text, "cycle: task "));
+    EXPECT(strstr(text, "held by task "));
+    EXPECT_EQ(kin_lock_cycles(ends[1]), 1); /* one ring, however many are in it */
+    kin_nursery_cancel(&n, 0);
+    EXPECT_EQ(kin_nursery_join(&n, NULL), KIN_CANCELLED);
+    EXPECT_EQ(kin_lock_cycles(ends[1]), 0);
+    EXPECT_EQ(close(ends[0]), 0);
+    EXPECT_EQ(close(ends[1]), 0);
+    return 0;
+}
+
+KIN_TEST(a_ring_of_mutexes_is_found_on_request, "A13")
+{
+    EXPECT_EQ(run_reporting(1, close_a_ring, NULL, NULL), 0);
+    EXPECT_EQ(run_reporting(2, close_a_ring, NULL, NULL), 0);
+}
+
+static int lock_in_order(void *arg)
+{
+    struct ring *ring = arg;
+    for (int i = 0; i < 300; i++) {
+        EXPECT_EQ(kin_mutex_lock(&ring->mutexes[0], KIN_NEVER), 0);
+        EXPECT_EQ(kin_yield(), 0);
+        EXPECT_EQ(kin_mutex_lock(&ring->mutexes[1], KIN_NEVER), 0);
+        EXPECT_EQ(kin_yield(), 0);
+        kin_mutex_unlock(&ring->mutexes[1]);
+        kin_mutex_unlock(&ring->mutexes[0]);
+    }
+    return 0;
+}
+
+static int look_again_and_again(void *arg)
+{
+    struct ring ring = {0};
+    (void)arg;
+    KIN_NURSERY(n);
+    for (int i = 0; i < 8; i++)
+        EXPECT_EQ(kin_spawn(&n, lock_in_order, &ring), 0);
+    for (int i = 0; i < 200; i++) {
+        EXPECT_EQ(kin_lock_cycles(2), 0);
+        EXPECT_EQ(kin_yield(), 0);
+    }
+    return kin_nursery_join(&n, NULL);
+}
+
+KIN_TEST(locks_that_are_taken_in_order_never_look_like_a_ring, "A13")
+{
+    EXPECT_EQ(run_reporting(1, look_again_and_again, NULL, NULL), 0);
+    EXPECT_EQ(run_reporting(2, look_again_and_again, NULL, NULL), 0);
+    EXPECT_EQ(kin_lock_cycles(2), KIN_NOTASK);
+}

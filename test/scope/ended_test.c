@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Goal: frames of children that somebody can name stay with the nursery, all others go at once; an
+ *       outcome is fixed when the child ends.
+ * Method: white box: lists of the scope, names of frames, requests that come after the end.
+ */
+#include "api/in_runtime.h"
+
+#include "scope/scope.h"
+#include "task/word.h"
+
+static struct kin__scope *scope_of(struct kin_nursery *n)
+{
+    return kin__load_relaxed(&kin__handle_of(n)->scope); /* relaxed: the owner's own */
+}
+
+static unsigned count_ended(struct kin__scope *scope)
+{
+    unsigned count = 0;
+    kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
+    if (scope->has & KIN__SCOPE_KEEPS) {
+        for (const struct kin__list *link = scope->ended.next; link != &scope->ended;
+             link = link->next)
+            count++;
+    }
+    kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
+    return count;
+}
+
+static int keep_some(void *arg)
+{
+    int one = 1;
+    struct kin_task_ref refs[5];
+    struct kin_nursery n;
+    (void)arg;
+    EXPECT_EQ(kin_nursery_open(&n, NULL), 0);
+    for (int i = 0; i < 5; i++) {
+        EXPECT_EQ(kin_spawn(&n, return_it, &one), 0);
+        EXPECT_EQ(kin_spawn_with(&n, NULL, return_it, &one, 0, &refs[i]), 0);
+        EXPECT_EQ(kin_spawn_with(&n, NULL, return_it, &one, 0, NULL), 0); /* nobody asked */
+    }
+    for (int i = 0; i < 5; i++)
+        EXPECT_EQ(kin_task_join(&n, refs[i], NULL, KIN_NEVER), 0);
+    kin__nursery_wait(&n);
+    EXPECT_EQ(count_ended(scope_of(&n)), 5);
+    for (int i = 0; i < 5; i++) {
+        struct kin__task *task = kin__task_find(refs[i].id);
+        EXPECT(task);
+        EXPECT_EQ(task->over, 1 + KIN_SEV_OK);
+        EXPECT_PTR(kin__load_relaxed(&task->scope), scope_of(&n)); /* relaxed: over */
+    }
+    EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
+    for (int i = 0; i < 5; i++)
+        EXPECT_PTR(kin__task_find(refs[i].id), NULL); /* the names are over */
+    return 0;
+}
+
+KIN_TEST(frames_that_somebody_can_name_stay_until_the_release, "002:1.1 SCHED:15.2.2")
+{
+    for (int i = 0; i < 20; i++)
+        run_on_few(keep_some, NULL);
+}
+
+static int be_cancelled_unasked(void *arg)
+{
+    (void)arg;
+    return KIN_CANCELLED;
+}
+
+static int ask_too_late(void *arg)
+{
+    struct kin_task_ref ref;
+    struct kin_outcome how;
+    KIN_NURSERY(n, .on_error = KIN_COLLECT);
+    (void)arg;
+    EXPECT_EQ(kin_spawn_with(&n, NULL, be_cancelled_unasked, NULL, 0, &ref), 0);
+    EXPECT_EQ(kin_task_join(&n, ref, &how, KIN_NEVER), 0);
+    EXPECT_EQ(how.severity, KIN_SEV_ERROR);
+    uint64_t before = kin__word_requests(kin__task_find(ref.id));
+    EXPECT_EQ(kin_task_cancel(ref), 0);
+    EXPECT_EQ(kin__word_requests(kin__task_find(ref.id)), before); /* nothing is asked of it */
+    EXPECT_EQ(kin_task_join(&n, ref, &how, KIN_NEVER), 0);
+    EXPECT_EQ(how.severity, KIN_SEV_ERROR); /* as it ended */
+    EXPECT_EQ(kin_nursery_join(&n, NULL), KIN_CANCELLED);
+    return 0;
+}
+
+KIN_TEST(a_request_that_comes_after_the_end_does_not_change_the_outcome, "B5")
+{
+    run_on_few(ask_too_late, NULL);
+}
+
+/* The owner waits for one child while others come and go. */
+static int come_and_go(void *arg)
+{
+    kin_ignore(kin_yield());
+    return (int)(intptr_t)arg;
+}
+
+static int sleep_a_little(void *arg)
+{
+    (void)arg;
+    EXPECT_EQ(kin_sleep(kin_after(KIN_US(300))), 0);
+    return 9;
+}
+
+static int wait_among_others(void *arg)
+{
+    struct kin_task_ref ref;
+    struct kin_outcome how;
+    struct kin_nursery n;
+    (void)arg;
+    EXPECT_EQ(kin_nursery_open(&n, NULL), 0);
+    EXPECT_EQ(kin_spawn_with(&n, NULL, sleep_a_little, NULL, 0, &ref), 0);
+    for (intptr_t i = 0; i < 50; i++)
+        EXPECT_EQ(kin_spawn(&n, come_and_go, (void *)i), 0);
+    EXPECT_EQ(kin_task_join(&n, ref, &how, KIN_NEVER), 0);
+    EXPECT_EQ(how.value, 9);
+    struct kin__scope *scope = scope_of(&n);
+    kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
+    EXPECT(!(scope->has & KIN__SCOPE_ENDERS) || kin__waitq_is_empty(&scope->enders));
+    kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
+    EXPECT_EQ(kin_task_join(&n, ref, &how, KIN_NEVER), 0);
+    EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
+    return 0;
+}
+
+KIN_TEST(the_end_of_one_child_wakes_whoever_waits_for_that_one, "A10 NSM:3.2")
+{
+    for (int i = 0; i < 10; i++)
+        run_on_few(wait_among_others, NULL);
+}
+
+/* A deadline and the end come at the same moment: one of the two is told, and nothing is left. */
+static int race_the_deadline(void *arg)
+{
+    const int rounds = 300 / (int)kin_test_scale();
+    (void)arg;
+    for (int i = 0; i < rounds; i++) {
+        struct kin_task_ref ref;
+        struct kin_outcome how = {.value = -1};
+        KIN_NURSERY(n);
+        EXPECT_EQ(kin_spawn_with(&n, NULL, sleep_a_little, NULL, 0, &ref), 0);
+        int rc = kin_task_join(&n, ref, &how, kin_after(KIN_US(300)));
+        EXPECT(rc == 0 || rc == KIN_TIMEOUT);
+        EXPECT_EQ(how.value, rc == 0 ? 9 : -1);
+        EXPECT_EQ(kin_task_join(&n, ref, &how, KIN_NEVER), 0);
+        EXPECT_EQ(how.value, 9);
+        EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
+    }
+    return 0;
+}
+
+KIN_TEST(an_end_and_a_deadline_at_the_same_moment_are_one_answer, "A7 A10")
+{
+    run_on_few(race_the_deadline, NULL);
+}
