@@ -38,6 +38,7 @@ class Metric:
     label: str
     unit: str
     target: float = None  # at most; None: context
+    own: bool = False  # kin's alone: a peer need not print it
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,8 +82,33 @@ STEAL = (
     Metric("asked_p50", "the thief asks first, p50", "us"),
     Metric("asked_p99", "the thief asks first, p99", "us"),
 )
+BUFFERED2 = cost("ns", 60) + (
+    Metric("crossed", "items that changed the worker", "%", own=True),
+)
+CLOSE = (
+    Metric("awake", "the last one awake", "ms", 20),
+    Metric("close", "the call itself", "ms"),
+    Metric("over", "all over", "ms"),
+)
+DEFER = cost("ns", 10) + (Metric("scoped", "a scope for each", "ns"),)
+CANCEL = cost("ns", 1000) + (
+    Metric("p99", "p99", "ns"),
+    Metric("joined", "until it is joined", "ns"),
+)
+CANCEL_TREE = (
+    Metric("awake", "the last leaf awake", "s", 1.0),
+    Metric("joined", "joined", "s", 2.0),
+    Metric("create", "create all", "s"),
+)
+HOG = (
+    Metric("ratio_p50", "latency p50 beside it : without it", "x", 2),
+    Metric("ratio_p99", "latency p99 beside it : without it", "x", 2),
+    Metric("alone_p50", "latency p50 without it", "us"),
+    Metric("beside_p50", "latency p50 beside it", "us"),
+)
 ALL = ("go", "boost", "erlang", "tokio")
 POOLS = ("go", "tbb", "tokio")
+CHANNELS = ("go", "boost", "tokio")
 M = 1_000_000
 
 CASES = (
@@ -109,6 +135,41 @@ CASES = (
     Case("steal", "steal while the thief searches, 2 workers", "steal", 2, 10_000, 0, (), STEAL),
     Case("sleepers", "1M sleeping tasks, deadlines within 10 s", "sleepers", 1, M, 10_000,
          ("go", "erlang", "tokio"), SLEEPERS, cost="sleep"),
+    Case("pingpong", "channel without a buffer, ping-pong", "pingpong", 1, 300_000, 0, CHANNELS,
+         cost("ns", 42)),
+    Case("chan1", "channel of 128, 1 sender, 1 receiver", "chan", 1, 2 * M, 1, CHANNELS,
+         cost("ns", 25)),
+    Case("chan4", "channel of 128, 4 senders, 4 receivers", "chan", 1, 2 * M, 4, ("go", "boost"),
+         cost("ns", 30)),
+    Case("chan2w", "channel of 128, 1:1, 2 workers", "chan", 2, 2 * M, 1, ("go", "tokio"),
+         BUFFERED2),
+    Case("crossbuf", "channel of 128, 1:1, forced across 2 workers", "crossbuf", 2, M, 0, CHANNELS,
+         cost("ns")),
+    Case("crossping", "channel without a buffer, forced across 2 workers", "crossping", 2, 20_000,
+         0, CHANNELS, cost("ns", 1000)),
+    Case("ring", "ring of 1000 channels, per hop", "ring", 1, 1000, 500, CHANNELS, cost("ns", 70)),
+    Case("select2", "select over 2 channels", "select", 1, 300_000, 2, ("go", "tokio"),
+         cost("ns", 65)),
+    Case("select8", "select over 8 channels", "select", 1, 300_000, 8, ("go", "tokio"),
+         cost("ns", 105)),
+    Case("mutex1", "mutex, nobody else", "mutex", 1, 5 * M, 1, CHANNELS, cost("ns", 12)),
+    Case("mutex1000", "mutex, 1000 tasks", "mutex", 1, 5 * M, 1000, CHANNELS, cost("ns", 20)),
+    Case("mutexheld", "mutex, 1000 tasks, held over a yield", "mutexheld", 1, 500_000, 1000,
+         CHANNELS, cost("ns")),
+    Case("chansky1", "skynet 1M by channels, 1 worker", "chansky", 1, M, 1, ("go", "tokio"),
+         cost("ms", 300), cost="medium"),
+    Case("chansky2", "skynet 1M by channels, 2 workers", "chansky", 2, M, 1, ("go", "tokio"),
+         cost("ms", 300), cost="medium"),
+    Case("close", "close with 60 000 parked receivers", "close", 1, 60_000, 3, CHANNELS, CLOSE),
+    Case("nursery0", "open+join of an empty nursery", "nursery0", 1, M, 0, ("go", "tokio"),
+         cost("ns", 40)),
+    Case("checkpoint", "checkpoint", "checkpoint", 1, 50 * M, 0, ("go",), cost("ns", 2)),
+    Case("defer", "defer, 16 to a scope", "defer", 1, 5 * M, 0, ("go",), DEFER),
+    Case("cancel", "cancel of a parked task to its return", "cancel", 1, 50_000, 0,
+         ("go", "tokio"), CANCEL),
+    Case("canceltree", "cancel of a tree with 1M parked leaves", "canceltree", 1, M, 0,
+         ("go", "tokio"), CANCEL_TREE, cost="heavy"),
+    Case("hog", "10 tasks beside a hog", "hog", 1, 100, 10, ("go", "tokio"), HOG),
 )
 
 # How many measured rounds, and how many dropped before them: (full, quick).
@@ -306,6 +367,8 @@ class Series:
             return
         for metric in metrics:
             if metric.name not in figures:
+                if metric.own:
+                    continue
                 self.failures.append("did not print " + metric.name)
                 continue
             value, unit = figures[metric.name]
@@ -403,6 +466,8 @@ def comparison_rows(results):
             kin = series["kin"].median(metric.name) if "kin" in series else None
             for label, one in series.items():
                 values = one.samples.get(metric.name)
+                if metric.own and not values and label != "kin":
+                    continue
                 if not values:
                     yield title, label, "-", "failed", ""
                 else:
@@ -531,7 +596,7 @@ def arguments():
                     "write bench/RESULTS.md.",
         epilog="cases: " + " ".join(case.key for case in CASES))
     parser.add_argument("--quick", action="store_true",
-                        help="fewer rounds, under four minutes; RESULTS.md says so")
+                        help="fewer rounds, under ten minutes; RESULTS.md says so")
     parser.add_argument("--only", metavar="TEXT", default="",
                         help="cases whose name contains one of these, separated by commas")
     parser.add_argument("--peers", metavar="NAMES", default=None,

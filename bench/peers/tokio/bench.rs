@@ -6,8 +6,14 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::Notify;
-use tokio::task::JoinHandle;
+use tokio::sync::mpsc::{channel, Receiver, Sender};
+use tokio::sync::{watch, Mutex, Notify, Semaphore};
+use tokio::task::{JoinHandle, JoinSet};
+
+/// Wall time, ns.
+fn wall() -> i64 {
+    clock(libc::CLOCK_MONOTONIC)
+}
 
 fn clock(id: libc::clockid_t) -> i64 {
     let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -242,6 +248,445 @@ async fn sleepers(n: usize, span_ms: usize) {
     print("late_p99", sorted[n / 100 * 99] as f64 / 1e6, "ms");
 }
 
+/// The smallest buffer that tokio has, one item, stands for none.
+async fn echo(mut ping: Receiver<usize>, pong: Sender<usize>) {
+    while let Some(item) = ping.recv().await {
+        pong.send(item).await.unwrap();
+    }
+}
+
+async fn turns(w: usize, n: usize, ping: Sender<usize>, mut pong: Receiver<usize>) {
+    let mut start = 0;
+    for i in 0..n / 10 + n {
+        if i == n / 10 {
+            start = now(w);
+        }
+        ping.send(i).await.unwrap();
+        assert_eq!(pong.recv().await, Some(i));
+    }
+    print("time", (now(w) - start) as f64 / (2 * n) as f64, "ns");
+}
+
+async fn chan_ping(w: usize, n: usize) {
+    let (ping, ping_end) = channel(1);
+    let (pong, pong_end) = channel(1);
+    let other = tokio::spawn(echo(ping_end, pong));
+    turns(w, n, ping, pong_end).await;
+    other.await.unwrap();
+}
+
+/// A runtime of its own for the other side, so that the two cannot meet on one worker.
+fn apart() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap()
+}
+
+async fn cross_ping(w: usize, n: usize) {
+    let (ping, ping_end) = channel(1);
+    let (pong, pong_end) = channel(1);
+    let far = apart();
+    let other = far.spawn(echo(ping_end, pong));
+    turns(w, n, ping, pong_end).await;
+    other.await.unwrap();
+    far.shutdown_background();
+}
+
+async fn send_all(to: Sender<usize>, count: usize) {
+    for i in 0..count {
+        to.send(i).await.unwrap();
+    }
+}
+
+async fn pour(n: usize) {
+    let (to, mut from) = channel(128);
+    let receiver = tokio::spawn(async move {
+        let mut sum = 0;
+        while let Some(item) = from.recv().await {
+            sum += item;
+        }
+        sum
+    });
+    tokio::spawn(send_all(to, n)).await.unwrap();
+    assert_eq!(receiver.await.unwrap(), n * (n - 1) / 2);
+}
+
+async fn buffered(w: usize, n: usize) {
+    pour(n / 10).await;
+    let start = now(w);
+    pour(n).await;
+    print("time", (now(w) - start) as f64 / n as f64, "ns");
+}
+
+async fn cross_buffered(w: usize, n: usize) {
+    let (to, mut from) = channel(128);
+    let warm = n / 10;
+    let far = apart();
+    far.spawn(send_all(to, warm + n));
+    let (mut start, mut count) = (0, 0);
+    while from.recv().await.is_some() {
+        if count == warm {
+            start = now(w);
+        }
+        count += 1;
+    }
+    print("time", (now(w) - start) as f64 / n as f64, "ns");
+    assert_eq!(count, warm + n);
+    far.shutdown_background();
+}
+
+/// A token goes round n channels; returns how long it took.
+async fn go_round(w: usize, n: usize, laps: usize) -> i64 {
+    let (finish, mut finished) = channel(1);
+    let (senders, receivers): (Vec<_>, Vec<_>) = (0..n).map(|_| channel::<usize>(1)).unzip();
+    let mut all = Vec::new();
+    for (i, mut from) in receivers.into_iter().enumerate() {
+        let to = senders[(i + 1) % n].clone();
+        let finish = finish.clone();
+        all.push(tokio::spawn(async move {
+            for lap in 1..laps + 1 {
+                let token = from.recv().await.unwrap() + 1;
+                if i == n - 1 && lap == laps {
+                    finish.send(token).await.unwrap();
+                } else {
+                    to.send(token).await.unwrap();
+                }
+            }
+        }));
+    }
+    tokio::task::yield_now().await;
+    let start = now(w);
+    senders[0].send(0).await.unwrap();
+    assert_eq!(finished.recv().await, Some(laps * n));
+    let took = now(w) - start;
+    join_all(all).await;
+    took
+}
+
+async fn ring_of(w: usize, n: usize, laps: usize) {
+    go_round(w, n, laps / 10 + 1).await;
+    print("time", go_round(w, n, laps).await as f64 / (n * laps) as f64, "ns");
+}
+
+async fn selects2(all: &mut [Receiver<usize>], count: usize) {
+    let [a, b] = all else { unreachable!() };
+    for _ in 0..count {
+        let (item, at) = tokio::select! {
+            item = a.recv() => (item, 0),
+            item = b.recv() => (item, 1),
+        };
+        assert_eq!(item.unwrap() % 2, at); // as below
+    }
+}
+
+async fn selects8(all: &mut [Receiver<usize>], count: usize) {
+    let [a, b, c, d, e, f, g, h] = all else { unreachable!() };
+    for _ in 0..count {
+        let (item, at) = tokio::select! {
+            item = a.recv() => (item, 0),
+            item = b.recv() => (item, 1),
+            item = c.recv() => (item, 2),
+            item = d.recv() => (item, 3),
+            item = e.recv() => (item, 4),
+            item = f.recv() => (item, 5),
+            item = g.recv() => (item, 6),
+            item = h.recv() => (item, 7),
+        };
+        // The sender may be ahead by a buffer of one in each channel: only the channel is checked.
+        assert_eq!(item.unwrap() % 8, at);
+    }
+}
+
+/// One side sends to k channels in turn, the other selects over all of them.
+async fn select_over(w: usize, n: usize, k: usize) {
+    let (senders, mut receivers): (Vec<_>, Vec<_>) = (0..k).map(|_| channel::<usize>(1)).unzip();
+    let other = tokio::spawn(async move {
+        for i in 0..n / 10 + n {
+            senders[i % k].send(i).await.unwrap();
+        }
+        senders // alive until the last item is taken: a closed channel is always ready
+    });
+    let mut start = 0;
+    for count in [n / 10, n] {
+        start = now(w);
+        match k {
+            2 => selects2(&mut receivers, count).await,
+            _ => selects8(&mut receivers, count).await,
+        }
+    }
+    print("time", (now(w) - start) as f64 / n as f64, "ns");
+    other.await.unwrap();
+}
+
+async fn lock_all(tasks: usize, each: usize, yields: bool) {
+    let sum = Arc::new(Mutex::new(0));
+    let all = (0..tasks)
+        .map(|_| {
+            let sum = sum.clone();
+            tokio::spawn(async move {
+                for _ in 0..each {
+                    let mut held = sum.lock().await;
+                    *held += 1;
+                    if yields {
+                        tokio::task::yield_now().await;
+                    }
+                }
+            })
+        })
+        .collect();
+    join_all(all).await;
+    assert_eq!(*sum.lock().await, tasks * each);
+}
+
+async fn mutex(w: usize, n: usize, tasks: usize, yields: bool) {
+    let each = n / tasks;
+    lock_all(tasks, each / 10, yields).await;
+    let start = now(w);
+    lock_all(tasks, each, yields).await;
+    print("time", (now(w) - start) as f64 / (tasks * each) as f64, "ns");
+}
+
+fn chan_sky(
+    first: usize,
+    size: usize,
+    up: Sender<usize>,
+) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    Box::pin(async move {
+        if size == 1 {
+            up.send(first).await.unwrap();
+            return;
+        }
+        let (to, mut from) = channel(1);
+        for i in 0..10 {
+            tokio::spawn(chan_sky(first + i * (size / 10), size / 10, to.clone()));
+        }
+        let mut sum = 0;
+        for _ in 0..10 {
+            sum += from.recv().await.unwrap();
+        }
+        up.send(sum).await.unwrap();
+    })
+}
+
+async fn chan_skynet(w: usize, n: usize, rounds: usize) {
+    let (to, mut from) = channel(1);
+    let mut start = 0;
+    for round in 0..rounds + 1 {
+        if round == 1 {
+            start = now(w);
+        }
+        tokio::spawn(chan_sky(0, n, to.clone()));
+        assert_eq!(from.recv().await, Some(n * (n - 1) / 2));
+    }
+    print("time", (now(w) - start) as f64 / rounds as f64 / 1e6, "ms");
+}
+
+/// The close itself, the last receiver awake, all over. A watch is the channel of tokio that many
+/// can wait for; it closes when its sender is dropped.
+async fn close_once(w: usize, n: usize) -> [i64; 3] {
+    let (to, from) = watch::channel(0);
+    let waiting = Arc::new((AtomicUsize::new(0), AtomicI64::new(0)));
+    let all = (0..n)
+        .map(|_| {
+            let mut from = from.clone();
+            let waiting = waiting.clone();
+            tokio::spawn(async move {
+                waiting.0.fetch_add(1, Ordering::Relaxed);
+                assert!(from.changed().await.is_err());
+                if waiting.0.fetch_sub(1, Ordering::Relaxed) == 1 {
+                    waiting.1.store(now(w), Ordering::Relaxed);
+                }
+            })
+        })
+        .collect();
+    while waiting.0.load(Ordering::Relaxed) < n {
+        tokio::task::yield_now().await;
+    }
+    let start = now(w);
+    drop(to);
+    let closed = now(w);
+    join_all(all).await;
+    [closed - start, waiting.1.load(Ordering::Relaxed) - start, now(w) - start]
+}
+
+async fn closing(w: usize, n: usize, rounds: usize) {
+    let mut sums = [0; 3];
+    close_once(w, n).await;
+    for _ in 0..rounds {
+        for (sum, took) in sums.iter_mut().zip(close_once(w, n).await) {
+            *sum += took;
+        }
+    }
+    for (name, sum) in ["close", "awake", "over"].into_iter().zip(sums) {
+        print(name, sum as f64 / rounds as f64 / 1e6, "ms");
+    }
+}
+
+/// The scope of tokio: dropping the set aborts what is in it.
+async fn empty_scope(w: usize, n: usize) {
+    let mut start = 0;
+    for i in 0..n / 10 + n {
+        if i == n / 10 {
+            start = now(w);
+        }
+        let mut set: JoinSet<()> = JoinSet::new();
+        assert!(set.join_next().await.is_none());
+    }
+    print("time", (now(w) - start) as f64 / n as f64, "ns");
+}
+
+/// Runs when a task is dropped at its abort.
+struct Guard<F: FnMut()>(F);
+
+impl<F: FnMut()> Drop for Guard<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
+/// From the abort of a task to the drop of what it holds.
+async fn cancelling(n: usize) {
+    let returned = Arc::new(AtomicI64::new(0));
+    let (mut to_return, mut to_join) = (vec![0; n], vec![0; n]);
+    for i in 0..n / 10 + n {
+        let stamp = returned.clone();
+        let task = tokio::spawn(async move {
+            let _guard = Guard(move || stamp.store(wall(), Ordering::Relaxed));
+            std::future::pending::<()>().await;
+        });
+        tokio::task::yield_now().await;
+        let start = wall();
+        task.abort();
+        assert!(task.await.unwrap_err().is_cancelled());
+        to_join[i % n] = wall() - start;
+        to_return[i % n] = returned.load(Ordering::Relaxed) - start;
+    }
+    to_return.sort_unstable();
+    to_join.sort_unstable();
+    print("time", to_return[n / 2] as f64, "ns");
+    print("p99", to_return[n / 100 * 99] as f64, "ns");
+    print("joined", to_join[n / 2] as f64, "ns");
+}
+
+struct Tree {
+    asleep: AtomicUsize,
+    awake: AtomicI64,
+    alive: AtomicUsize,
+    over: Notify,
+}
+
+impl Tree {
+    fn ends(&self) {
+        if self.alive.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.over.notify_one();
+        }
+    }
+}
+
+/// Each node holds its ten children in a set, which aborts them when it is dropped.
+fn branch(tree: Arc<Tree>, below: usize) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    Box::pin(async move {
+        let mine = tree.clone();
+        let _end = Guard(move || mine.ends());
+        if below == 0 {
+            let mine = tree.clone();
+            let _guard = Guard(move || {
+                if mine.asleep.fetch_sub(1, Ordering::Relaxed) == 1 {
+                    mine.awake.store(wall(), Ordering::Relaxed);
+                }
+            });
+            tree.asleep.fetch_add(1, Ordering::Relaxed);
+            std::future::pending::<()>().await;
+        }
+        let mut set = JoinSet::new();
+        for _ in 0..10 {
+            tree.alive.fetch_add(1, Ordering::Relaxed);
+            set.spawn(branch(tree.clone(), below / 10));
+        }
+        while set.join_next().await.is_some() {}
+    })
+}
+
+async fn cancel_tree(n: usize) {
+    let before = wall();
+    let tree = Arc::new(Tree {
+        asleep: AtomicUsize::new(0),
+        awake: AtomicI64::new(0),
+        alive: AtomicUsize::new(1),
+        over: Notify::new(),
+    });
+    let top = tokio::spawn(branch(tree.clone(), n / 10));
+    while tree.asleep.load(Ordering::Relaxed) < n {
+        tokio::task::yield_now().await;
+    }
+    let start = wall();
+    top.abort();
+    let asked = wall();
+    tree.over.notified().await;
+    let joined = wall();
+    print("create", (start - before) as f64 / 1e9, "s");
+    print("call", (asked - start) as f64 / 1e9, "s");
+    print("awake", (tree.awake.load(Ordering::Relaxed) - start) as f64 / 1e9, "s");
+    print("joined", (joined - start) as f64 / 1e9, "s");
+}
+
+/// Asking an open semaphore is what costs a task of its share in tokio, as a checkpoint does.
+async fn step(mut z: u64, ops: &Semaphore) -> u64 {
+    for _ in 0..100 {
+        z = (z ^ z >> 7).wrapping_mul(0x9e3779b97f4a7c15);
+    }
+    drop(ops.acquire().await.unwrap());
+    z
+}
+
+/// Units of 256 steps, a yield after each; the hog only steps.
+async fn behave_all(w: usize, n: usize, tasks: usize, with_hog: bool) -> Vec<i64> {
+    let is_over = Arc::new(AtomicUsize::new(0));
+    let hog_over = is_over.clone();
+    let hog = tokio::spawn(async move {
+        let ops = Semaphore::new(1);
+        let mut z = 1;
+        while with_hog && hog_over.load(Ordering::Relaxed) == 0 {
+            z = step(z, &ops).await;
+        }
+        std::hint::black_box(z);
+    });
+    let mut all = Vec::new();
+    for _ in 0..tasks {
+        all.push(tokio::spawn(async move {
+            let ops = Semaphore::new(1);
+            let (mut mine, mut z, mut before) = (Vec::with_capacity(n), 1, now(w));
+            for _ in 0..n {
+                for _ in 0..256 {
+                    z = step(z, &ops).await;
+                }
+                tokio::task::yield_now().await;
+                let after = now(w);
+                mine.push(after - before);
+                before = after;
+            }
+            std::hint::black_box(z);
+            mine
+        }));
+    }
+    let mut latency = Vec::new();
+    for one in all {
+        latency.extend(one.await.unwrap());
+    }
+    is_over.store(1, Ordering::Relaxed);
+    hog.await.unwrap();
+    latency.sort_unstable();
+    latency
+}
+
+async fn hogging(w: usize, n: usize, tasks: usize) {
+    let alone = behave_all(w, n, tasks, false).await;
+    let beside = behave_all(w, n, tasks, true).await;
+    let (middle, high) = (alone.len() / 2, alone.len() / 100 * 99);
+    print("alone_p50", alone[middle] as f64 / 1e3, "us");
+    print("beside_p50", beside[middle] as f64 / 1e3, "us");
+    print("ratio_p50", beside[middle] as f64 / alone[middle] as f64, "x");
+    print("ratio_p99", beside[high] as f64 / alone[high] as f64, "x");
+}
+
 async fn run(case: String, w: usize, n: usize, rounds: usize) {
     match case.as_str() {
         "yield" => yields(w, n, rounds).await,
@@ -253,6 +698,20 @@ async fn run(case: String, w: usize, n: usize, rounds: usize) {
         "parked" => parked(w, n).await,
         "queued" => queued(w, n).await,
         "sleepers" => sleepers(n, rounds).await,
+        "pingpong" => chan_ping(w, n).await,
+        "crossping" => cross_ping(w, n).await,
+        "chan" => buffered(w, n).await,
+        "crossbuf" => cross_buffered(w, n).await,
+        "ring" => ring_of(w, n, rounds).await,
+        "select" => select_over(w, n, rounds).await,
+        "mutex" => mutex(w, n, rounds, false).await,
+        "mutexheld" => mutex(w, n, rounds, true).await,
+        "chansky" => chan_skynet(w, n, rounds).await,
+        "close" => closing(w, n, rounds).await,
+        "nursery0" => empty_scope(w, n).await,
+        "cancel" => cancelling(n).await,
+        "canceltree" => cancel_tree(n).await,
+        "hog" => hogging(w, n, rounds).await,
         _ => std::process::exit(2),
     }
 }
@@ -263,8 +722,9 @@ fn main() {
     let number = |i: usize| args[i].parse::<usize>().unwrap();
     let (w, n, rounds) = (number(2), number(3), number(4));
     let mut builder = tokio::runtime::Builder::new_multi_thread();
-    let runtime = builder.worker_threads(w).enable_time().build().unwrap();
     let case = args[1].clone();
+    let near = if case.starts_with("cross") { 1 } else { w };
+    let runtime = builder.worker_threads(near).enable_time().build().unwrap();
     runtime.block_on(async move { tokio::spawn(run(case, w, n, rounds)).await.unwrap() });
     runtime.shutdown_background();
 }
