@@ -6,15 +6,21 @@
 #define KIN_KIN_H
 
 #include <kin/base.h>
+#include <kin/blocking.h>
 #include <kin/budget.h>
 #include <kin/chan.h>
 #include <kin/cleanup.h>
 #include <kin/combine.h>
+#include <kin/file.h>
+#include <kin/io.h>
 #include <kin/local.h>
+#include <kin/net.h>
 #include <kin/nursery.h>
 #include <kin/obligation.h>
 #include <kin/pool.h>
 #include <kin/queue.h>
+#include <kin/reader.h>
+#include <kin/resolve.h>
 #include <kin/run.h>
 #include <kin/select.h>
 #include <kin/status.h>

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sockets: listen, connect, accept, datagrams.
+ *
+ * Addresses are text: "host:port", "[v6]:port", "unix:/path"; "unix:@name" is an abstract one. An
+ * empty host or "*" is any address for a listener and this machine for a connection. Port 0 lets
+ * the system choose; kin_local_addr tells which.
+ *
+ *     int serve(void *arg)
+ *     {
+ *         int listener, conn;
+ *         (void)arg;
+ *         KIN_NURSERY(n);
+ *         int rc = kin_tcp_listen("*:7000", NULL, &listener);
+ *         while (rc == 0 && (rc = kin_accept(listener, &conn, KIN_NEVER)) == 0)
+ *             rc = kin_spawn_copy(&n, handle, KIN_ARGS(int, conn));
+ *         return rc;
+ *     }
+ */
+#ifndef KIN_NET_H
+#define KIN_NET_H
+
+#include <kin/base.h>
+#include <kin/io.h>
+#include <kin/status.h>
+#include <kin/time.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+KIN_BEGIN_DECLS
+
+#define KIN_ADDR_MAX 160u /* enough for any address that kin_local_addr writes */
+
+struct kin_listen_options {
+    size_t size;
+    int backlog;      /* connections that wait to be accepted; 0: as many as the system allows */
+    bool shares_port; /* several listeners may have the address; each gets a part of the callers */
+    bool only_v6;     /* a listener of "[::]" does not take IPv4 as well */
+};
+#define KIN_LISTEN_OPTIONS_INIT { sizeof(struct kin_listen_options), 0, false, false }
+
+/**
+ * kin_tcp_listen - listen for TCP connections.
+ * @addr:    borrowed; "host:port".
+ * @options: borrowed; NULL for all defaults.
+ * @fd:      receives the listener, to be closed with kin_close.
+ *
+ * From:    task
+ * Parks:   only to look up a host name
+ * Needs:   KIN_CAP_NET
+ * Returns: 0, -EINVAL for an address that cannot be read, -EADDRINUSE, KIN_NOCAP, KIN_NOPROC for a
+ *          name that does not exist, -errno
+ */
+KIN_API KIN_MUST_USE int kin_tcp_listen(const char *addr, const struct kin_listen_options *options,
+                                        int *fd);
+
+/**
+ * kin_unix_listen - listen on a Unix socket.
+ * @path:    borrowed; "unix:/path" or a path. It must not exist.
+ * @options: borrowed; NULL for all defaults.
+ * @fd:      receives the listener.
+ *
+ * From:    task
+ * Parks:   no
+ * Needs:   KIN_CAP_NET
+ * Returns: 0, -EINVAL, -ENAMETOOLONG, -EADDRINUSE, KIN_NOCAP, -errno
+ */
+KIN_API KIN_MUST_USE int kin_unix_listen(const char *path, const struct kin_listen_options *options,
+                                         int *fd);
+
+/**
+ * kin_accept - the next connection of a listener of any kind.
+ * @fd:       a listener.
+ * @conn:     receives the connection, to be closed with kin_close.
+ * @deadline: KIN_NEVER to wait without end, 0 to not wait at all.
+ *
+ * A peer that gave up before it was accepted is passed over. When the process or the system has no
+ * descriptor left, the call waits for growing moments and tries again: a server that is out of them
+ * answers late instead of ending.
+ *
+ * From:    task
+ * Parks:   yes
+ * Cancel:  reports it
+ * Needs:   KIN_CAP_NET
+ * Returns: 0, KIN_TIMEOUT, KIN_CANCELLED, KIN_CLOSED when the listener is closed, KIN_NOCAP, -errno
+ */
+KIN_API KIN_MUST_USE int kin_accept(int fd, int *conn, kin_time deadline);
+
+/**
+ * kin_tcp_connect - connect to a host.
+ * @addr:     borrowed; "host:port".
+ * @fd:       receives the connection, to be closed with kin_close.
+ * @deadline: KIN_NEVER to wait as long as the system does.
+ *
+ * A name with several addresses is tried in parallel: a new attempt begins every 250 ms, or as soon
+ * as one has failed, and the first that succeeds wins.
+ *
+ * From:    task
+ * Parks:   yes
+ * Cancel:  reports it, nothing stays open
+ * Needs:   KIN_CAP_NET
+ * Returns: 0, -ECONNREFUSED and its like from the last address tried, KIN_TIMEOUT, KIN_CANCELLED,
+ *          KIN_NOPROC for a name that does not exist, KIN_NOCAP, -EINVAL
+ */
+KIN_API KIN_MUST_USE int kin_tcp_connect(const char *addr, int *fd, kin_time deadline);
+
+/**
+ * kin_unix_connect - connect to a Unix socket.
+ * @path:     borrowed; "unix:/path" or a path.
+ * @fd:       receives the connection.
+ * @deadline: KIN_NEVER to wait without end.
+ *
+ * From:    task
+ * Parks:   yes, while the listener's backlog is full
+ * Needs:   KIN_CAP_NET
+ * Returns: 0, -ENOENT, -ECONNREFUSED, KIN_TIMEOUT, KIN_CANCELLED, KIN_NOCAP, -errno
+ */
+KIN_API KIN_MUST_USE int kin_unix_connect(const char *path, int *fd, kin_time deadline);
+
+/**
+ * kin_udp_open - a socket for datagrams.
+ * @addr: borrowed; "host:port" to receive at.
+ * @fd:   receives the socket, to be closed with kin_close.
+ *
+ * From:    task
+ * Parks:   only to look up a host name
+ * Needs:   KIN_CAP_NET
+ * Returns: as kin_tcp_listen
+ */
+KIN_API KIN_MUST_USE int kin_udp_open(const char *addr, int *fd);
+
+/**
+ * kin_udp_send - send one datagram.
+ * @fd:       a socket of kin_udp_open.
+ * @buf:      borrowed.
+ * @size:     how many bytes.
+ * @addr:     borrowed; where to.
+ * @deadline: KIN_NEVER to wait without end.
+ *
+ * From:    task
+ * Parks:   yes
+ * Needs:   KIN_CAP_NET
+ * Returns: size, -EMSGSIZE when it is too large, else as kin_write
+ */
+KIN_API KIN_MUST_USE ssize_t kin_udp_send(int fd, const void *buf, size_t size, const char *addr,
+                                          kin_time deadline);
+
+/**
+ * kin_udp_recv - receive one datagram.
+ * @fd:       a socket of kin_udp_open.
+ * @buf:      receives it; what does not fit is lost.
+ * @size:     its length.
+ * @from:     receives the sender's address; may be NULL.
+ * @from_cap: its length; KIN_ADDR_MAX is always enough.
+ * @deadline: KIN_NEVER to wait without end, 0 to not wait at all.
+ *
+ * From:    task
+ * Parks:   yes
+ * Needs:   KIN_CAP_NET
+ * Returns: how many bytes, 0 for an empty datagram; -ENOSPC when from is too short and the datagram
+ *          is gone; else as kin_read
+ */
+KIN_API KIN_MUST_USE ssize_t kin_udp_recv(int fd, void *buf, size_t size, char *from,
+                                          size_t from_cap, kin_time deadline);
+
+/**
+ * kin_local_addr - the address of this end of a socket.
+ * @fd:  a socket.
+ * @buf: receives it, as text.
+ * @cap: its length; KIN_ADDR_MAX is always enough.
+ *
+ * From:    anywhere
+ * Returns: 0, -ENOSPC, -ENOTSOCK, -EBADF
+ */
+KIN_API KIN_MUST_USE int kin_local_addr(int fd, char *buf, size_t cap);
+
+/**
+ * kin_peer_addr - the address of the other end of a socket.
+ * @fd:  a socket.
+ * @buf: receives it, as text.
+ * @cap: its length; KIN_ADDR_MAX is always enough.
+ *
+ * From:    anywhere
+ * Returns: 0, -ENOSPC, -ENOTCONN, -ENOTSOCK, -EBADF
+ */
+KIN_API KIN_MUST_USE int kin_peer_addr(int fd, char *buf, size_t cap);
+
+KIN_END_DECLS
+
+#endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Goal: an address that is written can be read back, and nonsense is refused.
+ * Method: tables of good and bad ones; random text, which must be refused or come back the same.
+ */
+#include "kin_test.h"
+
+#include "base/rng.h"
+#include "wait/address.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+KIN_TEST(good_addresses_come_back_as_they_were, "")
+{
+    const char *const good[] = {"1.2.3.4:80", "0.0.0.0:0", "255.255.255.255:65535", "[::1]:80",
+                                "[2001:db8::17]:443"};
+    char text[200];
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+        struct kin__hostport parts;
+        struct kin__sockaddr address;
+        EXPECT_EQ(kin__address_split(good[i], &parts), 0);
+        EXPECT(kin__address_numeric(&parts, false, &address));
+        EXPECT_EQ(kin__address_text(&address, text, sizeof(text)), 0);
+        EXPECT_STR(text, good[i]);
+        EXPECT_EQ(kin__address_text(&address, text, strlen(good[i])), -ENOSPC);
+        EXPECT_EQ(kin__address_text(&address, text, strlen(good[i]) + 1), 0);
+    }
+}
+
+KIN_TEST(no_host_is_any_or_this_machine, "")
+{
+    struct kin__hostport parts;
+    struct kin__sockaddr address;
+    char text[64];
+    EXPECT_EQ(kin__address_split(":80", &parts), 0);
+    EXPECT(kin__address_numeric(&parts, true, &address));
+    EXPECT_EQ(kin__address_text(&address, text, sizeof(text)), 0);
+    EXPECT_STR(text, "0.0.0.0:80");
+    EXPECT_EQ(kin__address_split("*:80", &parts), 0);
+    EXPECT(kin__address_numeric(&parts, false, &address));
+    EXPECT_EQ(kin__address_text(&address, text, sizeof(text)), 0);
+    EXPECT_STR(text, "127.0.0.1:80");
+}
+
+KIN_TEST(bad_addresses_are_refused, "")
+{
+    const char *const bad[] = {"", ":", "a", "a:", "a:b", "a:1x", "a:65536", "a:123456", "::1:80",
+                               "[::1", "[::1]", "[::1]80", "[::1]:", "a:-1", "a: 1", "a:b:1"};
+    struct kin__hostport parts;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        EXPECT_EQ(kin__address_split(bad[i], &parts), -EINVAL);
+    EXPECT_EQ(kin__address_split(NULL, &parts), -EINVAL);
+    char host[300];
+    memset(host, 'a', sizeof(host));
+    memcpy(host + 290, ":80", 4);
+    EXPECT_EQ(kin__address_split(host, &parts), -EINVAL);
+}
+
+KIN_TEST(names_and_broken_numbers_are_not_numeric, "")
+{
+    const char *const names[] = {"example", "1.2.3", "1.2.3.4.5", "256.1.1.1", "::g", "1::2::3",
+                                 "fe80::1%nosuchlink"};
+    struct kin__sockaddr address;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        struct kin__hostport parts = {.port = 1};
+        snprintf(parts.host, sizeof(parts.host), "%s", names[i]);
+        EXPECT(!kin__address_numeric(&parts, false, &address));
+    }
+}
+
+KIN_TEST(unix_paths_have_a_length, "")
+{
+    struct kin__sockaddr address;
+    char path[200], text[200];
+    memset(path, 'p', sizeof(path));
+    path[107] = '\0';
+    EXPECT_EQ(kin__address_unix(path, &address), 0);
+    EXPECT_EQ(kin__address_text(&address, text, sizeof(text)), 0);
+    EXPECT_STR(text + 5, path);
+    path[107] = 'p';
+    path[108] = '\0';
+    EXPECT_EQ(kin__address_unix(path, &address), -ENAMETOOLONG);
+    EXPECT_EQ(kin__address_unix("", &address), -EINVAL);
+    EXPECT_EQ(kin__address_unix("unix:", &address), -EINVAL);
+    EXPECT_EQ(kin__address_unix(NULL, &address), -EINVAL);
+    EXPECT_EQ(kin__address_unix("unix:@name", &address), 0);
+    EXPECT_EQ(kin__address_text(&address, text, sizeof(text)), 0);
+    EXPECT_STR(text, "unix:@name");
+}
+
+KIN_TEST(random_text_is_refused_or_comes_back, "")
+{
+    static const char letters[] = "0123456789abcdef:.[]%* ";
+    struct kin__rng rng;
+    kin__rng_init(&rng, kin_test_seed(), 0);
+    for (int round = 0; round < 200000; round++) {
+        char text[24], back[64];
+        size_t size = kin__rng_below(&rng, sizeof(text) - 1);
+        for (size_t i = 0; i < size; i++)
+            text[i] = letters[kin__rng_below(&rng, sizeof(letters) - 1)];
+        text[size] = '\0';
+        struct kin__hostport parts, again;
+        struct kin__sockaddr address, same;
+        if (kin__address_split(text, &parts) < 0 || !kin__address_numeric(&parts, true, &address))
+            continue;
+        EXPECT_EQ(kin__address_text(&address, back, sizeof(back)), 0);
+        EXPECT_EQ(kin__address_split(back, &again), 0);
+        EXPECT(kin__address_numeric(&again, true, &same));
+        EXPECT_EQ(memcmp(&address, &same, sizeof(same)), 0);
+    }
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Goal: connections come and go without leaving a descriptor behind, whatever ends them.
+ * Method: rounds of connects and accepts with random deadlines and cancels; the lowest free number
+ * is the same afterwards.
+ */
+#include "api/in_runtime.h"
+
+#include "base/rng.h"
+
+#include <kin/net.h>
+
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define ROUNDS 60
+
+struct place {
+    int listener;
+    char addr[KIN_ADDR_MAX];
+    uint64_t seed;
+};
+
+static int accept_many(void *arg)
+{
+    struct place *place = arg;
+    int conn, rc;
+    while ((rc = kin_accept(place->listener, &conn, KIN_NEVER)) == 0) /* ends: it is cancelled */
+        EXPECT_EQ(kin_close(conn), 0);
+    return rc;
+}
+
+static int connect_many(void *arg)
+{
+    struct place *place = arg;
+    struct kin__rng rng;
+    kin__rng_init(&rng, place->seed, 7);
+    for (int i = 0; i < ROUNDS; i++) {
+        int fd = -1;
+        int64_t moment = (int64_t)kin__rng_below(&rng, 200000);
+        kin_time deadline = kin__rng_below(&rng, 3) ? KIN_NEVER : kin_after(moment);
+        int rc = kin_tcp_connect(place->addr, &fd, deadline);
+        EXPECT(rc == 0 || rc == KIN_TIMEOUT);
+        EXPECT_EQ(fd >= 0, rc == 0);
+        if (rc == 0 && kin__rng_below(&rng, 2))
+            EXPECT_EQ(kin_read(fd, &(char){0}, 1, KIN_NEVER), 0);
+        if (rc == 0)
+            EXPECT_EQ(kin_close(fd), 0);
+    }
+    return 0;
+}
+
+static int come_and_go(void *arg)
+{
+    struct place place = {.seed = kin_test_seed()};
+    int lowest = dup(0);
+    (void)arg;
+    EXPECT_EQ(kin_tcp_listen("127.0.0.1:0", NULL, &place.listener), 0);
+    EXPECT_EQ(kin_local_addr(place.listener, place.addr, sizeof(place.addr)), 0);
+    {
+        KIN_NURSERY(servers);
+        EXPECT_EQ(kin_spawn(&servers, accept_many, &place), 0);
+        EXPECT_EQ(kin_spawn(&servers, accept_many, &place), 0);
+        KIN_NURSERY(clients);
+        for (int i = 0; i < 4; i++)
+            EXPECT_EQ(kin_spawn(&clients, connect_many, &place), 0);
+        EXPECT_EQ(kin_nursery_join(&clients, NULL), 0);
+        kin_nursery_cancel(&servers, 0);
+        EXPECT_EQ(kin_nursery_join(&servers, NULL), KIN_CANCELLED);
+    }
+    EXPECT_EQ(kin_close(place.listener), 0);
+    EXPECT_EQ(close(lowest), 0);
+    EXPECT_EQ(dup(0), lowest); /* all that came after it is closed */
+    EXPECT_EQ(close(lowest), 0);
+    return 0;
+}
+
+KIN_TEST(no_descriptor_stays_behind, "")
+{
+    EXPECT_EQ(run_reporting(1, come_and_go, NULL, NULL), 0);
+    EXPECT_EQ(run_reporting(2, come_and_go, NULL, NULL), 0);
+}
