@@ -50,6 +50,7 @@ int bench_defer(void);
 int bench_cancel(void);
 int bench_canceltree(void);
 int bench_hog(void);
+int bench_echo(void);
 
 /* ns of the clock that suits the number of workers. */
 int64_t bench_now(void);

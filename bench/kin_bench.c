@@ -117,7 +117,7 @@ static const struct {
     {"mutexheld", bench_mutexheld},   {"nursery0", bench_nursery0},
     {"checkpoint", bench_checkpoint}, {"defer", bench_defer},
     {"cancel", bench_cancel},         {"canceltree", bench_canceltree},
-    {"hog", bench_hog},
+    {"hog", bench_hog},               {"echo", bench_echo},
 };
 
 int main(int argc, char **argv)

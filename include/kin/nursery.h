@@ -102,7 +102,7 @@ struct kin_spawn_options {
     const char *name;                 /* kept until the task is over */
     struct kin_budget budget;         /* all zero: the default, by profile */
     struct kin_budget recharge_limit; /* how much it may give itself in all; needs KIN_CAP_BUDGET */
-    uint32_t caps;                    /* 0: by profile; KIN_CAP_NONE: none; else a set of KIN_CAP_ */
+    uint32_t caps;                    /* 0: by profile; KIN_CAP_NONE: none; else KIN_CAP_ bits */
     enum kin_priority priority;
     size_t stack_max_bytes;           /* 0: the runtime's */
     kin_time slot_deadline;           /* how long to wait for room under tasks_max; 0: not at all */

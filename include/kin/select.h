@@ -162,8 +162,8 @@ static inline struct kin_case kin_case_task(struct kin_task_ref task)
  * @fd: a descriptor; a negative one: never.
  *
  * From:    anywhere
- * Returns: the case; its status is 0, also at the end of what can be read; KIN_CLOSED when kin_close
- *          came meanwhile; -EBADF, -EPERM for what cannot be waited for
+ * Returns: the case; its status is 0, also at the end of what can be read; KIN_CLOSED when
+ *          kin_close came meanwhile; -EBADF, -EPERM for what cannot be waited for
  */
 static inline struct kin_case kin_case_read(int fd)
 {
@@ -240,8 +240,8 @@ static inline struct kin_case kin_case_write(int fd)
  * Cancel:  while it waits; nothing has happened
  * Budget:  1 op, and 1 channel operation when a case is on a channel
  * Returns: the index of the case that happened, KIN_TIMEOUT, KIN_CANCELLED, KIN_BUDGET, KIN_NOCAP,
- *          KIN_NOTASK, -ENOMEM with more than 8 cases or with tasks and descriptors, -EINVAL for too
- *          many cases, an unknown kind, or a send of NULL on a channel whose items have a size
+ *          KIN_NOTASK, -ENOMEM with more than 8 cases or with tasks and descriptors, -EINVAL for
+ *          too many cases, an unknown kind, or a send of NULL on a channel whose items have a size
  */
 KIN_API KIN_MUST_USE int kin_select(struct kin_case *cases, size_t count, kin_time deadline);
 

@@ -132,6 +132,8 @@ int kin__config_check(const struct kin_config *config)
         (unsigned)config->poller > KIN_POLLER_EPOLL ||
         (unsigned)config->on_overflow > KIN_STACK_ABORT || config->stall_threshold < 0)
         return -EINVAL;
+    if (config->poller == KIN_POLLER_URING)
+        return KIN_UNSUPPORTED; /* epoll is the only one so far */
     return kin__stack_class(config->stack_max_bytes) >= KIN__STACK_CLASSES ? -EINVAL : 0;
 }
 
@@ -145,8 +147,9 @@ static int fill_config(struct kin__sched *sched, const struct kin_config *given)
             return -EINVAL;
         *config = *given;
     }
-    if (kin__config_check(config) < 0 || config->profile == KIN_CORE)
-        return -EINVAL;
+    int rc = kin__config_check(config);
+    if (rc < 0 || config->profile == KIN_CORE)
+        return rc < 0 ? rc : -EINVAL;
     read_hard(&sched->hard);
     if (config->workers == 0)
         config->workers = kin__cpu_count();

@@ -317,3 +317,10 @@ KIN_TEST(the_first_task_holds_every_capability_in_every_profile, "SCHED:10.2.4")
         EXPECT_EQ(kin_run(&config, hold_everything, NULL), 0);
     }
 }
+
+KIN_TEST(a_poller_that_is_not_there_is_refused, "")
+{
+    struct kin_config config = KIN_CONFIG_INIT;
+    config.poller = KIN_POLLER_URING;
+    EXPECT_EQ(kin_run(&config, run_again, NULL), KIN_UNSUPPORTED);
+}

@@ -85,8 +85,6 @@ bit loose[TASKS];           /* in a call that neither waits nor is over */
 
 #define touch(c) assert(!ch[c].freed)
 
-#define ON(c, v) ((c) == ((v) == S2))   /* the channel that a task sends on */
-
 /* The item of task v stands in line. */
 inline admit(c, v)
 {
@@ -96,22 +94,19 @@ inline admit(c, v)
     fi
 }
 
+/* Those behind task v move up. Nobody but S2 sends on channel 1. */
+#define MOVE_UP(t, v) place[t] = place[t] - (place[v] < place[t])
+
 /* It does so no longer. */
 inline withdraw(c, v)
 {
     if
     :: place[v] != 0 ->
-        i = 0;
-        do
-        :: i < TASKS ->
-            if
-            :: ON(c, i) && place[i] > place[v] -> place[i]--
-            :: else
-            fi;
-            i++
-        :: else -> break
-        od;
-        waiting[c]--; place[v] = 0; i = 0
+        if
+        :: (v) != S2 -> MOVE_UP(S0, v); MOVE_UP(S1, v); MOVE_UP(X0, v)
+        :: else
+        fi;
+        waiting[c]--; place[v] = 0
     :: else
     fi
 }
@@ -169,53 +164,55 @@ inline wake(x, how)
 
 inline send_step(c)
 {
-    touch(c);
-    done = NO; x = NONE;
-    if
-    :: ch[c].closed -> done = CLOSED
-    :: else ->
-        claim_first(c, RECVQ(c), x, 0);
+    d_step {
+        touch(c);
+        done = NO; x = NONE;
         if
-        :: x != NONE -> admit(c, me); receive(c, me); w[x].slot = me + 1; done = OK
-        :: x == NONE && ch[c].count < CAP ->
-            admit(c, me); taken[me] = 1; ch[c].inside = me; ch[c].count++; done = OK
-        :: else
-        fi
-    fi;
-    wake(x, OK)
+        :: ch[c].closed -> done = CLOSED
+        :: else ->
+            claim_first(c, RECVQ(c), x, 0);
+            if
+            :: x != NONE -> admit(c, me); receive(c, me); w[x].slot = me + 1; done = OK
+            :: x == NONE && ch[c].count < CAP ->
+                admit(c, me); taken[me] = 1; ch[c].inside = me; ch[c].count++; done = OK
+            :: else
+            fi
+        fi;
+        wake(x, OK) }
 }
 
 inline recv_step(c)
 {
-    touch(c);
-    done = NO; x = NONE;
-    if
-    :: ch[c].count > 0 ->
-        receive(c, ch[c].inside); got = ch[c].inside + 1; done = OK;
-        ch[c].count--; ch[c].inside = 0;
+    d_step {
+        touch(c);
+        done = NO; x = NONE;
+        if
+        :: ch[c].count > 0 ->
+            receive(c, ch[c].inside); got = ch[c].inside + 1; done = OK;
+            ch[c].count--; ch[c].inside = 0;
 #ifndef BUG_NO_REFILL
-        claim_first(c, SENDQ(c), x, 1);
-        if
-        :: x != NONE -> taken[x] = 1; ch[c].inside = x; ch[c].count++
-        :: else
-        fi
+            claim_first(c, SENDQ(c), x, 1);
+            if
+            :: x != NONE -> taken[x] = 1; ch[c].inside = x; ch[c].count++
+            :: else
+            fi
 #endif
-    :: else ->
-        if
+        :: else ->
+            if
 #ifdef BUG_ABORT_GIVES
-        :: true -> claim_first(c, SENDQ(c), x, 1)
+            :: true -> claim_first(c, SENDQ(c), x, 1)
 #else
-        :: !ch[c].aborted -> claim_first(c, SENDQ(c), x, 1)
-        :: else
+            :: !ch[c].aborted -> claim_first(c, SENDQ(c), x, 1)
+            :: else
 #endif
+            fi;
+            if
+            :: x != NONE -> receive(c, x); got = x + 1; done = OK
+            :: x == NONE && ch[c].closed -> done = CLOSED
+            :: else
+            fi
         fi;
-        if
-        :: x != NONE -> receive(c, x); got = x + 1; done = OK
-        :: x == NONE && ch[c].closed -> done = CLOSED
-        :: else
-        fi
-    fi;
-    wake(x, OK)
+        wake(x, OK) }
 }
 
 #define HAS_OTHER(queue) (len(queue) > 1 || (len(queue) == 1 && !queue ?? [eval(me), _]))
@@ -226,7 +223,7 @@ inline link(c, queue, k)
 }
 
 #ifdef BUG_LINK_APART
-#define THEN }; atomic {
+#define THEN }; d_step {
 #else
 #define THEN
 #endif
@@ -238,7 +235,7 @@ inline link(c, queue, k)
 
 inline send_publish(c, k)
 {
-    atomic {
+    d_step {
         touch(c);
         is_ready = REFUSES(c) || ch[c].count < CAP || HAS_OTHER(RECVQ(c));
         THEN
@@ -250,7 +247,7 @@ inline send_publish(c, k)
 
 inline recv_publish(c, k)
 {
-    atomic {
+    d_step {
         touch(c);
         is_ready = REFUSES(c) || ch[c].count > 0 || HAS_OTHER(SENDQ(c));
         THEN
@@ -266,7 +263,7 @@ inline unpublish(c, queue, k, is_send)
 {
     if
     :: (linked & (1 << k)) && !(done == OK && won == k) && !(done == CLOSED && won == k) ->
-        atomic {
+        d_step {
             touch(c);
             if
             :: queue ?? [eval(me), _] -> queue ?? eval(me), _
@@ -328,11 +325,12 @@ inline end_of_send(k)
 
 proctype Sender(byte me; byte c)
 {
-    byte done, x, y, xc, i, won, linked;
+    byte done, x, y, xc, won, linked;
     bit is_ready, has_lost;
 
 again:
     atomic {
+        done = NO;
         send_step(c);
         if :: done == NO -> begin() :: else fi;
         if :: done != NO -> goto out :: else fi
@@ -351,11 +349,12 @@ out:
 
 proctype Receiver(byte me; byte c)
 {
-    byte done, x, y, xc, i, won, linked, got;
+    byte done, x, y, xc, won, linked, got;
     bit is_ready, has_lost;
 
 again:
     atomic {
+        done = NO;
         recv_step(c);
         if :: done == NO -> begin() :: else fi;
         if :: done != NO -> goto out :: else fi
@@ -379,16 +378,25 @@ out:
 /* Case 0 sends on channel 0, case 1 receives from channel c. */
 proctype Select(byte me; byte c)
 {
-    byte done, x, y, xc, i, won, linked, got;
-    bit is_ready, has_lost;
+    byte done, x, y, xc, won, linked, got;
+    bit is_ready, has_lost, first;
 
 again:
-    if                                          /* any order */
-    :: atomic { send_step(0); won = 0; if :: done != NO -> goto out :: else fi };
-        atomic { recv_step(c); won = 1; if :: done == NO -> begin() :: else fi }
-    :: atomic { recv_step(c); won = 1; if :: done != NO -> goto out :: else fi };
-        atomic { send_step(0); won = 0; if :: done == NO -> begin() :: else fi }
-    fi;
+    if :: first = 0 :: first = 1 fi;            /* any order */
+    won = first;
+    do
+    :: atomic {
+        if
+        :: won == 0 -> send_step(0)
+        :: else -> recv_step(c)
+        fi;
+        if
+        :: done != NO -> first = 0; goto out
+        :: done == NO && won != first -> begin(); break
+        :: else -> won = 1 - first
+        fi }
+    od;
+    first = 0;
     if :: done != NO -> goto out :: else fi;
     send_publish(0, 0);
     if :: !is_ready -> recv_publish(c, 1) :: else fi;
@@ -431,7 +439,7 @@ out:
 inline wake_queue(c, queue, is_sent)
 {
     do
-    :: atomic {
+    :: d_step {
         len(queue) > 0 -> touch(c);
         claim_first(c, queue, x, is_sent);
         if                              /* a sender that is sent away takes its item along */
@@ -445,7 +453,7 @@ inline wake_queue(c, queue, is_sent)
 
 inline shut(c)
 {
-    atomic {
+    d_step {
         touch(c);
         ch[c].closed = 1;
 #ifdef UNREF
@@ -476,23 +484,23 @@ inline shut(c)
 
 proctype Ender()
 {
-    byte me = NONE, done, x, y, xc, i, got;
+    byte c, me = NONE, done, x, y, xc, got;
 
 #ifdef UNREF
     /* who has the last reference knows that no call will reach the channel any more but those that
      * wait there */
     !loose[S0] && !loose[S1] && !loose[R0] && !loose[X0] && !loose[S2];
 #endif
-    shut(0);
-    shut(1);
+    do
+    :: c < 2 -> shut(c); c++
+    :: else -> c = 0; break
+    od;
 #ifndef UNREF
     do
-    :: atomic { recv_step(0); got = 0; assert(done != NO) };
-        if :: done == CLOSED -> break :: else fi
-    od;
-    do
-    :: atomic { recv_step(1); got = 0; assert(done != NO) };
-        if :: done == CLOSED -> break :: else fi
+    :: c < 2 ->
+        atomic { done = NO; recv_step(c); got = 0; assert(done != NO) };
+        if :: done == CLOSED -> c++ :: else fi
+    :: else -> break
     od
 #endif
 }

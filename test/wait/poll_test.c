@@ -8,8 +8,11 @@
 #include "wait/poll.h"
 
 #include <kin/io.h>
+#include <kin/net.h>
 
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 static int keep_bits(void *arg)
@@ -90,4 +93,241 @@ static int fail_to_start(void *arg)
 KIN_TEST(no_memory_for_the_poller_is_told_and_leaves_nothing, "")
 {
     EXPECT_EQ(run_reporting(1, fail_to_start, NULL, NULL), 0);
+}
+
+/* Lets somebody poll until an event of the descriptor was counted. */
+static void await_event(const struct kin__fd *fd)
+{
+    /* relaxed: a count that grows */
+    while (kin__load_relaxed(&fd->entry->events[0]) == fd->seen[0]) /* ends: it was written to */
+        EXPECT_EQ(kin_sleep(kin_after(100000)), 0);
+}
+
+/* Two operations that both failed before the event: each tries again, not only the first. */
+static int share_an_event(void *arg)
+{
+    int fds[2], status = 0;
+    struct kin__fd_case first = {.bit = KIN__READY_READ}, second = first, late = first;
+    (void)arg;
+    EXPECT_EQ(pipe2(fds, O_NONBLOCK), 0);
+    EXPECT_EQ(kin__fd_begin_try(fds[0], &first.fd), 0);
+    EXPECT_EQ(kin__fd_begin_try(fds[0], &second.fd), 0);
+    EXPECT_EQ(kin__fd_prepare(&first.fd), 0);
+    EXPECT_EQ(write(fds[1], "xy", 2), 2);
+    await_event(&first.fd);
+    EXPECT_EQ(kin__fd_begin(fds[0], &late.fd), 0); /* one that may have tried before it began */
+    EXPECT(kin__fd_waitable.try_complete(&first, NULL, &status));
+    EXPECT_EQ(status, KIN__READY_READ);
+    EXPECT(kin__fd_waitable.try_complete(&second, NULL, &status));
+    EXPECT_EQ(status, KIN__READY_READ);
+    EXPECT(kin__fd_waitable.try_complete(&late, NULL, &status));
+    EXPECT(!kin__fd_waitable.try_complete(&first, NULL, &status));
+    EXPECT(!kin__fd_waitable.try_complete(&late, NULL, &status));
+    EXPECT_EQ(kin__fd_begin(fds[0], &late.fd), 0);
+    EXPECT(!kin__fd_waitable.try_complete(&late, NULL, &status)); /* it was tried since */
+    EXPECT_EQ(kin_close(fds[0]), 0);
+    EXPECT_EQ(kin_close(fds[1]), 0);
+    return 0;
+}
+
+KIN_TEST(everybody_who_failed_before_an_event_tries_again, "A9")
+{
+    EXPECT_EQ(run_reporting(1, share_an_event, NULL, NULL), 0);
+    EXPECT_EQ(run_reporting(2, share_an_event, NULL, NULL), 0);
+}
+
+/* A number is not free while a call on it is under way. */
+static int close_under_a_call(void *arg)
+{
+    int fds[2];
+    struct kin__fd fd, other;
+    (void)arg;
+    EXPECT_EQ(pipe2(fds, O_NONBLOCK), 0);
+    EXPECT_EQ(kin__fd_begin_try(fds[0], &fd), 0);
+    EXPECT(kin__fd_enter(&fd));
+    EXPECT(kin__fd_enter(&fd)); /* two of them */
+    EXPECT_EQ(kin_close(fds[0]), 0);
+    EXPECT_EQ(fcntl(fds[0], F_GETFD), 0); /* still open */
+    EXPECT_EQ(kin_close(fds[0]), -EBADF); /* and closed all the same */
+    EXPECT_EQ(kin__fd_begin_try(fds[0], &other), -EBADF);
+    EXPECT(!kin__fd_enter(&fd));
+    EXPECT_EQ(kin__fd_wait(&fd, KIN__READY_READ, KIN_NEVER), KIN_CLOSED);
+    kin__fd_leave(&fd);
+    EXPECT_EQ(fcntl(fds[0], F_GETFD), 0);
+    kin__fd_leave(&fd);
+    EXPECT_EQ(fcntl(fds[0], F_GETFD), -1);
+    EXPECT(!kin__fd_enter(&fd));
+    EXPECT_EQ(kin_close(fds[1]), 0);
+    return 0;
+}
+
+KIN_TEST(whoever_leaves_last_closes, "")
+{
+    EXPECT_EQ(run_reporting(1, close_under_a_call, NULL, NULL), 0);
+}
+
+static void connect_both(int *client, int *server)
+{
+    int listener;
+    char addr[KIN_ADDR_MAX];
+    EXPECT_EQ(kin_tcp_listen("127.0.0.1:0", NULL, &listener), 0);
+    EXPECT_EQ(kin_local_addr(listener, addr, sizeof(addr)), 0);
+    EXPECT_EQ(kin_tcp_connect(addr, client, KIN_NEVER), 0);
+    EXPECT_EQ(kin_accept(listener, server, KIN_NEVER), 0);
+    EXPECT_EQ(kin_close(listener), 0);
+}
+
+static int pass_a_byte(void *arg)
+{
+    char byte = 0;
+    int *fds = arg;
+    if (fds[0] < 0)
+        connect_both(&fds[0], &fds[1]);
+    EXPECT_EQ(kin_read(fds[1], &byte, 1, kin_after(KIN_MS(1))), KIN_TIMEOUT); /* it is watched */
+    KIN_NURSERY(n);
+    for (int i = 0; i < 3; i++) {
+        EXPECT_EQ(kin_write(fds[0], "z", 1, NULL, KIN_NEVER), 0);
+        EXPECT_EQ(kin_fd_wait(fds[1], 1 /* POLLIN */, KIN_NEVER), 1);
+        EXPECT_EQ(kin_read(fds[1], &byte, 1, KIN_NEVER), 1);
+    }
+    EXPECT_EQ(kin_read(fds[1], &byte, 1, kin_after(KIN_MS(1))), KIN_TIMEOUT);
+    return kin_nursery_join(&n, NULL);
+}
+
+static int read_in_vain(void *arg)
+{
+    char byte;
+    return (int)kin_read(((int *)arg)[1], &byte, 1, KIN_NEVER);
+}
+
+static int wake_a_reader(void *arg)
+{
+    int *fds = arg;
+    KIN_NURSERY(n);
+    EXPECT_EQ(kin_spawn(&n, read_in_vain, fds), 0);
+    EXPECT_EQ(kin_sleep(kin_after(KIN_MS(1))), 0); /* it is parked by now, or finds the byte */
+    EXPECT_EQ(kin_write(fds[0], "z", 1, NULL, KIN_NEVER), 0);
+    return kin_nursery_join(&n, NULL);
+}
+
+/* A descriptor outlives the runtime that watched it; the next one may have the same number. */
+KIN_TEST(a_descriptor_is_watched_by_the_runtime_that_uses_it, "")
+{
+    int fds[2] = {-1, -1};
+    EXPECT_EQ(run_reporting(1, pass_a_byte, fds, NULL), 0);
+    for (int i = 0; i < 3; i++)
+        EXPECT_EQ(run_reporting(1, wake_a_reader, fds, NULL), 0);
+    EXPECT_EQ(kin_close(fds[0]), 0);
+    EXPECT_EQ(kin_close(fds[1]), 0);
+}
+
+/* ---- short reads ---- */
+
+/* Reads until there are count bytes, with a buffer that is never filled. */
+static void read_count(int fd, size_t count, const char *expected)
+{
+    char buf[64];
+    size_t have = 0;
+    while (have < count) { /* ends: the peer has sent as many */
+        ssize_t got = kin_read(fd, buf + have, sizeof(buf) - have, KIN_NEVER);
+        EXPECT_GT(got, 0);
+        have += (size_t)got;
+    }
+    EXPECT_EQ(have, count);
+    EXPECT_EQ(memcmp(buf, expected, count), 0);
+}
+
+/* After a short read the next one does not try before an event: whatever comes together with the
+ * data, or right behind it, must still be found. */
+static int read_short(void *arg)
+{
+    int client, server;
+    char buf[64];
+    (void)arg;
+    for (int i = 0; i < 50; i++) {
+        connect_both(&client, &server);
+        for (int j = 0; j < 3; j++) {
+            EXPECT_EQ(kin_write(client, "abc", 3, NULL, KIN_NEVER), 0);
+            read_count(server, 3, "abc");
+        }
+        EXPECT_EQ(kin_write(client, "abc", 3, NULL, KIN_NEVER), 0);
+        EXPECT_EQ(kin_read(server, buf, sizeof(buf), 0), 3); /* without waiting it does try */
+        EXPECT_EQ(kin_read(server, buf, 0, KIN_NEVER), 0);
+        EXPECT_EQ(kin_write(client, "abc", 3, NULL, KIN_NEVER), 0);
+        EXPECT_EQ(kin_read(server, buf, sizeof(buf), 1), 3); /* nor past a deadline: it is there */
+        if (i % 3 == 0) { /* urgent data ends a read early, and more follows */
+            EXPECT_EQ(send(client, "12", 2, 0), 2);
+            EXPECT_EQ(send(client, "!", 1, MSG_OOB), 1);
+            EXPECT_EQ(send(client, "34", 2, 0), 2);
+            read_count(server, 4, "1234");
+        }
+        if (i % 2)
+            EXPECT_EQ(kin_write(client, "end", 3, NULL, KIN_NEVER), 0);
+        EXPECT_EQ(i % 5 ? kin_shutdown(client, SHUT_WR) : kin_close(client), 0);
+        if (i % 2)
+            read_count(server, 3, "end");
+        EXPECT_EQ(kin_read(server, buf, sizeof(buf), KIN_NEVER), 0);
+        EXPECT_EQ(kin_read(server, buf, sizeof(buf), KIN_NEVER), 0);
+        EXPECT_EQ(kin_close(server), 0);
+        if (i % 5)
+            EXPECT_EQ(kin_close(client), 0);
+    }
+    return 0;
+}
+
+KIN_TEST(a_short_read_hides_nothing_that_follows, "")
+{
+    EXPECT_EQ(run_reporting(1, read_short, NULL, NULL), 0);
+    EXPECT_EQ(run_reporting(2, read_short, NULL, NULL), 0);
+}
+
+/* Several tasks accept from one listener: none sleeps while a connection waits. */
+#define ACCEPTORS 4
+#define CONNECTIONS 400
+
+struct crowd {
+    int listener;
+    _Atomic int accepted;
+};
+
+static int accept_some(void *arg)
+{
+    struct crowd *crowd = arg;
+    int conn;
+    while (atomic_load(&crowd->accepted) < CONNECTIONS) { /* ends: as many come */
+        int rc = kin_accept(crowd->listener, &conn, KIN_NEVER);
+        if (rc == KIN_CLOSED || rc == -EBADF)
+            return 0;
+        EXPECT_EQ(rc, 0);
+        EXPECT_EQ(kin_close(conn), 0);
+        if (atomic_fetch_add(&crowd->accepted, 1) + 1 == CONNECTIONS)
+            return kin_close(crowd->listener);
+        /* one that takes its time: the others must take over */
+        EXPECT_EQ(kin_sleep(kin_after(20000)), 0);
+    }
+    return 0;
+}
+
+static int accept_in_a_crowd(void *arg)
+{
+    struct crowd crowd = {0};
+    char addr[KIN_ADDR_MAX];
+    (void)arg;
+    EXPECT_EQ(kin_tcp_listen("127.0.0.1:0", NULL, &crowd.listener), 0);
+    EXPECT_EQ(kin_local_addr(crowd.listener, addr, sizeof(addr)), 0);
+    KIN_NURSERY(n);
+    for (int i = 0; i < ACCEPTORS; i++)
+        EXPECT_EQ(kin_spawn(&n, accept_some, &crowd), 0);
+    for (int i = 0; i < CONNECTIONS; i++) {
+        int fd;
+        EXPECT_EQ(kin_tcp_connect(addr, &fd, KIN_NEVER), 0);
+        EXPECT_EQ(kin_close(fd), 0);
+    }
+    return kin_nursery_join(&n, NULL);
+}
+
+KIN_TEST(a_crowd_of_acceptors_misses_nobody, "")
+{
+    EXPECT_EQ(run_reporting(1, accept_in_a_crowd, NULL, NULL), 0);
+    EXPECT_EQ(run_reporting(2, accept_in_a_crowd, NULL, NULL), 0);
 }

@@ -7,6 +7,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"runtime"
 	"sort"
@@ -754,6 +755,34 @@ func hogging(n, tasks int) {
 	fmt.Println("ratio_p99", float64(beside[at])/float64(alone[at]), "x")
 }
 
+// echoServer serves peers/load until that kills it.
+func echoServer() {
+	listener, err := net.Listen("tcp4", "0.0.0.0:0")
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println("port", listener.Addr().(*net.TCPAddr).Port)
+	for {
+		conn, err := listener.Accept()
+		if err != nil {
+			panic(err)
+		}
+		go func() {
+			buf := make([]byte, 1024)
+			for {
+				n, err := conn.Read(buf)
+				if err == nil {
+					_, err = conn.Write(buf[:n])
+				}
+				if err != nil {
+					conn.Close()
+					return
+				}
+			}
+		}()
+	}
+}
+
 func main() {
 	number := func(i int) int {
 		v, err := strconv.Atoi(os.Args[i])
@@ -814,6 +843,8 @@ func main() {
 		cancelTree(n)
 	case "hog":
 		hogging(n, rounds)
+	case "echo":
+		echoServer()
 	default:
 		os.Exit(2)
 	}

@@ -6,6 +6,8 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
 use tokio::sync::mpsc::{channel, Receiver, Sender};
 use tokio::sync::{watch, Mutex, Notify, Semaphore};
 use tokio::task::{JoinHandle, JoinSet};
@@ -687,6 +689,24 @@ async fn hogging(w: usize, n: usize, tasks: usize) {
     print("ratio_p99", beside[high] as f64 / alone[high] as f64, "x");
 }
 
+/// Serves peers/load until that kills it.
+async fn echo_server() {
+    let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
+    println!("port {}", listener.local_addr().unwrap().port());
+    loop {
+        let (mut conn, _) = listener.accept().await.unwrap();
+        conn.set_nodelay(true).unwrap();
+        tokio::spawn(async move {
+            let mut buf = [0u8; 1024];
+            while let Ok(got) = conn.read(&mut buf).await {
+                if got == 0 || conn.write_all(&buf[..got]).await.is_err() {
+                    break;
+                }
+            }
+        });
+    }
+}
+
 async fn run(case: String, w: usize, n: usize, rounds: usize) {
     match case.as_str() {
         "yield" => yields(w, n, rounds).await,
@@ -712,6 +732,7 @@ async fn run(case: String, w: usize, n: usize, rounds: usize) {
         "cancel" => cancelling(n).await,
         "canceltree" => cancel_tree(n).await,
         "hog" => hogging(w, n, rounds).await,
+        "echo" => echo_server().await,
         _ => std::process::exit(2),
     }
 }
@@ -724,6 +745,9 @@ fn main() {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     let case = args[1].clone();
     let near = if case.starts_with("cross") { 1 } else { w };
+    if case == "echo" {
+        builder.enable_io(); // only there: with it, idle workers sleep in the poll
+    }
     let runtime = builder.worker_threads(near).enable_time().build().unwrap();
     runtime.block_on(async move { tokio::spawn(run(case, w, n, rounds)).await.unwrap() });
     runtime.shutdown_background();
