@@ -21,8 +21,11 @@ static const struct station stations[] = {
     {"A failing child cancels its siblings", demo_first_error},
     {"Many parked tasks", demo_million},
     {"Taking turns", demo_turns},
+    {"Channels and select", demo_channels},
     {"Fork and join all the way down", demo_forkjoin},
     {"Sleeping tasks", demo_sleepers},
+    {"A tree that ends at its deadline", demo_deadline},
+    {"A hog and its neighbours", demo_hog},
     {"A blocking call does not stop the others", demo_blocking},
     {"A stack overflow ends one task", demo_overflow},
 };

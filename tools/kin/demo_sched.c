@@ -120,8 +120,7 @@ int demo_turns(const struct tour *tour)
 
     print_text(
         "Two tasks on one worker pass a ball to and fro; whoever does not have it yields, which "
-        "is one switch to the next task. Then %u tasks yield round and round. (Channels, which "
-        "let the receiver sleep instead, are still to come.)",
+        "is one switch to the next task. Then %u tasks yield round and round.",
         (unsigned)CROWD);
     int rc = demo_run(1, take_turns, &pair);
     if (rc == 0)

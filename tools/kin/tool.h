@@ -28,9 +28,12 @@ int demo_fanout(const struct tour *tour);
 int demo_first_error(const struct tour *tour);
 int demo_million(const struct tour *tour);
 int demo_turns(const struct tour *tour);
+int demo_channels(const struct tour *tour);
 int demo_forkjoin(const struct tour *tour);
 int demo_sleepers(const struct tour *tour);
 int demo_blocking(const struct tour *tour);
+int demo_deadline(const struct tour *tour);
+int demo_hog(const struct tour *tour);
 int demo_overflow(const struct tour *tour);
 
 /* Runs fn(arg) as the first task of a runtime with so many workers, 0 for the default. */
