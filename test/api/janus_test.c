@@ -502,7 +502,8 @@ static void *create_and_wait(void *arg)
     struct guest *guest = arg;
 
     guest->scheduler = create(2);
-    EXPECT_EQ(run_one(begin_and_nap, guest), 0);
+    int end = run_one(begin_and_nap, guest);
+    EXPECT(end == 0 || end == KIN_NOTASK); /* the shutdown was faster than this thread */
     void *nursery;
     while ((nursery = janus_nursery_begin())) { /* not shut down yet */
         int rc = janus_nursery_end(nursery);
