@@ -369,31 +369,32 @@ static uint32_t add_timer(struct choice *choice, uint32_t live, struct kin__time
     return live + 1;
 }
 
-static inline int wait_once(struct choice *choice, kin_time deadline)
+/* The index of the case that completed, with its status; or why none did. */
+static inline int wait_once(struct choice *choice, kin_time deadline, int *status)
 {
     struct kin__timer timer;
-    int status = 0;
     uint32_t live = list_parks(choice);
     if (KIN__UNLIKELY(live < choice->count || live == 0))
         live = add_timer(choice, live, &timer);
-    int rc = kin__wait_any_until(choice->parks, live, deadline, KIN__WAIT_TRIED, &status);
-    return rc < 0 ? rc : commit(choice, choice->index[rc], status);
+    int rc = kin__wait_any_until(choice->parks, live, deadline, KIN__WAIT_TRIED, status);
+    return rc < 0 ? rc : (int)choice->index[rc];
 }
 
 /* The same when some are outside of the process. An event of the past may come late and end the
- * wait for a descriptor that is not ready: then it goes on. */
-static __attribute__((noinline)) int wait_outside(struct choice *choice, kin_time deadline)
+ * wait for a descriptor that is not ready: then it goes on, and nothing has happened. */
+static __attribute__((noinline)) int wait_outside(struct choice *choice, kin_time deadline,
+                                                  int *status)
 {
     struct kin__sched *sched = kin__worker_self()->sched;
     int rc;
     (void)kin__add_relaxed(&sched->outside, 1u); /* alone: the monitor looks when all sleep */
     for (;;) { /* ends: as waits do */
-        rc = wait_once(choice, deadline);
-        struct kin_case *one = rc < 0 ? NULL : &choice->cases[rc];
-        if (!one || one->kind < KIN_CASE_KIND_READ || one->status < 0)
+        rc = wait_once(choice, deadline, status);
+        const struct kin_case *one = rc < 0 ? NULL : &choice->cases[rc];
+        if (!one || one->kind < KIN_CASE_KIND_READ || *status < 0)
             break;
         int ready = kin__fd_look(one->on.fd, choice->rooms[rc].fd.bit);
-        one->status = ready < 0 ? ready : 0;
+        *status = ready < 0 ? ready : 0;
         if (ready != 0)
             break;
     }
@@ -403,8 +404,10 @@ static __attribute__((noinline)) int wait_outside(struct choice *choice, kin_tim
 
 static inline int wait_for_one(struct choice *choice, kin_time deadline)
 {
-    return KIN__UNLIKELY(choice->is_outside) ? wait_outside(choice, deadline)
-                                             : wait_once(choice, deadline);
+    int status = 0;
+    int rc = KIN__UNLIKELY(choice->is_outside) ? wait_outside(choice, deadline, &status)
+                                               : wait_once(choice, deadline, &status);
+    return rc < 0 ? rc : commit(choice, (uint32_t)rc, status);
 }
 
 /* ---- the public face ---- */
