@@ -168,5 +168,26 @@ control grace/bug_kill_depth            grace -DBUG_KILL_DEPTH
 control grace/bug_shallow               grace -DBUG_SHALLOW
 control grace/bug_open_blind            grace -DGRACE=0 -DBUG_OPEN_BLIND
 
+model   chan                            chan -DSAME=1 -DCANCELS=0
+model   chan_cancel                     chan -DSAME=1 -DONE_SENDER
+model   chan_two                        chan -DONE_SENDER -DCANCELS=0
+model   chan_two_cancel                 chan -DONE_SENDER -DNO_RECEIVER
+model   chan_ring                       chan -DSAME=1 -DCANCELS=0 -DCAP=1
+model   chan_ring_cancel                chan -DSAME=1 -DONE_SENDER -DCAP=1
+model   chan_ring_two                   chan -DONE_SENDER -DCANCELS=0 -DCAP=1
+model   chan_abort                      chan -DSAME=1 -DCANCELS=0 -DABORT
+model   chan_unref                      chan -DSAME=1 -DONE_SENDER -DABORT -DUNREF
+model   chan_unref_two                  chan -DNO_RECEIVER -DABORT -DUNREF
+control chan/bug_link_apart             chan -DSAME=1 -DCANCELS=0 -DBUG_LINK_APART
+control chan/bug_no_retry               chan -DSAME=1 -DCANCELS=0 -DBUG_NO_RETRY
+control chan/bug_lost_claim             chan -DSAME=1 -DONE_SENDER -DBUG_LOST_CLAIM
+control chan/bug_no_refill              chan -DSAME=1 -DCANCELS=0 -DCAP=1 -DBUG_NO_REFILL
+control chan/bug_close_all              chan -DSAME=1 -DCANCELS=0 -DBUG_CLOSE_ALL
+control chan/bug_late_link              chan -DSAME=1 -DCANCELS=0 -DBUG_LATE_LINK
+control chan/bug_no_unpublish           chan -DONE_SENDER -DNO_RECEIVER -DABORT -DUNREF \
+                                        -DBUG_NO_UNPUBLISH
+control chan/bug_free_early             chan -DSAME=1 -DONE_SENDER -DABORT -DUNREF -DBUG_FREE_EARLY
+control chan/bug_abort_gives            chan -DSAME=1 -DCANCELS=0 -DABORT -DBUG_ABORT_GIVES
+
 echo "models: $passed passed, $failed failed, 0 skipped"
 [ $failed -eq 0 ]
