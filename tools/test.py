@@ -341,7 +341,7 @@ def stage_model(ctx):
         ctx.results.skip("model", "spin is not installed")
         return
     only = [ctx.only] if ctx.only and ctx.only != "model" else []
-    script(ctx, "model", ["test/model/run.sh"] + only, timeout=900)
+    script(ctx, "model", ["test/model/run.sh"] + only, timeout=1800)
 
 
 def stage_tidy(ctx):

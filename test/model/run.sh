@@ -16,7 +16,7 @@ set -u
 here=$(cd "$(dirname "$0")" && pwd)
 only=${1:-}
 cc=${CC:-cc}
-seconds=60        # bound of one run
+seconds=300       # bound of one run
 megabytes=3000
 
 case model in *"$only"*) only= ;; esac
