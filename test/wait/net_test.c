@@ -51,6 +51,15 @@ static int connect_many(void *arg)
     return 0;
 }
 
+/* Without the monitor, which opens a descriptor now and then: numbers are predictable. */
+static int run_alone(unsigned workers, kin_task_fn *fn)
+{
+    struct kin_config config = KIN_CONFIG_INIT;
+    config.workers = workers;
+    config.stall_threshold = KIN_NEVER;
+    return kin_run(&config, fn, NULL);
+}
+
 static int come_and_go(void *arg)
 {
     struct place place = {.seed = kin_test_seed()};
@@ -78,6 +87,6 @@ static int come_and_go(void *arg)
 
 KIN_TEST(no_descriptor_stays_behind, "")
 {
-    EXPECT_EQ(run_reporting(1, come_and_go, NULL, NULL), 0);
-    EXPECT_EQ(run_reporting(2, come_and_go, NULL, NULL), 0);
+    EXPECT_EQ(run_alone(1, come_and_go), 0);
+    EXPECT_EQ(run_alone(2, come_and_go), 0);
 }

@@ -15,6 +15,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+/* Without the monitor, which opens a descriptor now and then: numbers are predictable. */
+static int run_alone(unsigned workers, kin_task_fn *fn)
+{
+    struct kin_config config = KIN_CONFIG_INIT;
+    config.workers = workers;
+    config.stall_threshold = KIN_NEVER;
+    return kin_run(&config, fn, NULL);
+}
+
 static int keep_bits(void *arg)
 {
     int fds[2];
@@ -47,8 +56,8 @@ static int keep_bits(void *arg)
 
 KIN_TEST(an_event_that_nobody_waited_for_is_kept, "A9")
 {
-    EXPECT_EQ(run_reporting(1, keep_bits, NULL, NULL), 0);
-    EXPECT_EQ(run_reporting(2, keep_bits, NULL, NULL), 0);
+    EXPECT_EQ(run_alone(1, keep_bits), 0);
+    EXPECT_EQ(run_alone(2, keep_bits), 0);
 }
 
 static int reach_limits(void *arg)

@@ -121,7 +121,8 @@ static int ask_again(void *arg)
     before = server.datagrams;
     for (int i = 0; i < 5; i++) /* what does not exist is remembered too */
         EXPECT_EQ(kin_resolve("none.test.", out, 16, KIN_NEVER), KIN_NOPROC);
-    EXPECT_LE(server.datagrams, before + 2);
+    await(&server.datagrams, before + 2); /* the answer to one settles both: one may be late */
+    EXPECT_EQ(server.datagrams, before + 2);
     before = server.datagrams;
     EXPECT_EQ(kin_resolve("empty.test.", out, 16, KIN_NEVER), KIN_NOPROC);
     EXPECT_EQ(kin_resolve("empty.test.", out, 16, 0), KIN_NOPROC);
@@ -131,6 +132,7 @@ static int ask_again(void *arg)
         EXPECT_EQ(kin_resolve("once.test.", out, 16, KIN_NEVER), 2);
         EXPECT_EQ(server.datagrams, before + 2);
         EXPECT_EQ(kin_resolve("absent.test.", out, 16, KIN_NEVER), KIN_NOPROC);
+        await(&server.datagrams, before + 4);
     }
     before = server.datagrams;
     kin__resolve_forget();
