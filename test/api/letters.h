@@ -8,6 +8,7 @@
 
 #include "api/in_runtime.h"
 
+#include <stdatomic.h>
 #include <kin/cleanup.h>
 
 /* ---- letters ---- */
@@ -144,18 +145,26 @@ __attribute__((unused)) static void expect_way(kin_task_fn *fn, void *arg,
 
 /* ---- cleanups and children that several tests need ---- */
 
+struct writer {
+    void *letter;
+    _Atomic int has_begun;
+};
+
 /* Sleeps until it is cancelled; its cleanup writes the letter. */
 __attribute__((unused)) static int sleep_and_write(void *arg)
 {
-    EXPECT_EQ(kin_defer(write_it, arg), 0);
+    struct writer *writer = arg;
+    EXPECT_EQ(kin_defer(write_it, writer->letter), 0);
+    atomic_store(&writer->has_begun, 1); /* from here on the writer may be gone */
     return kin_sleep(KIN_NEVER);
 }
 
-/* Starts a child and waits until it sleeps with its cleanup put down. */
+/* Starts a child and waits until it has put its cleanup down. */
 __attribute__((unused)) static void spawn_writer(struct kin_nursery *n, void *letter)
 {
-    EXPECT_EQ(kin_spawn(n, sleep_and_write, letter), 0);
-    for (int i = 0; i < 4; i++)
+    struct writer writer = {letter, 0};
+    EXPECT_EQ(kin_spawn(n, sleep_and_write, &writer), 0);
+    while (!atomic_load(&writer.has_begun)) /* ends: the child runs */
         kin_ignore(kin_yield());
 }
 
