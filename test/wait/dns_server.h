@@ -19,6 +19,7 @@ struct dns_server {
     int udp, tcp;
     unsigned port;
     _Atomic int datagrams, streams; /* questions so far */
+    _Atomic int existing; /* of the former, those for names that exist: they always come in pairs */
     /* of the last questions by datagram: what nobody should be able to guess */
     unsigned ids[256], ports[256];
 };
@@ -187,6 +188,8 @@ __attribute__((unused)) static int dns_serve_datagrams(void *arg)
         }
         EXPECT(dns_read_request(bytes, (size_t)got, &request));
         int number = atomic_fetch_add(&server->datagrams, 1);
+        if (!dns_is(&request, "none") && !dns_is(&request, "absent"))
+            atomic_fetch_add(&server->existing, 1);
         server->ids[number % 256] = request.id;
         server->ports[number % 256] = (unsigned)atoi(strrchr(request.from, ':') + 1);
         dns_mislead(server, &request, m);
