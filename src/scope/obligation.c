@@ -13,7 +13,8 @@
  * on. Whoever comes with a handle finds the frame, reads its owner, locks that, and only then knows
  * whether the name is still the one it has and the owner still the same: neither frames nor
  * belongings are ever unmapped, so looking at stale ones is harmless. A move to another owner
- * leaves the obligation in no list for a moment; who ends it just then unlinks nothing.
+ * leaves the obligation in no list for a moment; who ends it just then unlinks nothing. The heir's
+ * lock was not held for that, so the store of the owner releases what was done before it.
  */
 #include "scope/belongings.h"
 
@@ -59,7 +60,8 @@ static struct kin__extra *lock_owner(uint64_t name, struct kin__obligation **out
         kin__lock_take(&owner->lock, KIN__RANK_WAIT);
         /* relaxed: while the owner is the one that is locked neither of the two changes */
         bool is_known = kin__load_relaxed(&o->frame.name) == name;
-        bool is_locked = kin__load_relaxed(&o->owner) == owner; /* relaxed: as above */
+        /* pairs with kin__obligation_adopt: who finds the heir sees that the link is in no list */
+        bool is_locked = kin__load_acquire(&o->owner) == owner;
         if (is_known && is_locked) {
             *out = o;
             return owner;
@@ -108,7 +110,7 @@ int kin__obligation_adopt(struct kin_obligation *handle, struct kin__task *task)
     if (!owner)
         return KIN_STALE;
     kin__list_remove(&o->link);
-    kin__store_relaxed(&o->owner, heir); /* relaxed: under the old owner's lock */
+    kin__store_release(&o->owner, heir); /* pairs with lock_owner */
     kin__lock_give(&owner->lock, KIN__RANK_WAIT);
     kin__lock_take(&heir->lock, KIN__RANK_WAIT);
     /* relaxed: as in lock_owner; somebody may have ended it in between, or moved it on */
