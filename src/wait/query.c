@@ -170,14 +170,13 @@ static bool on_datagram(struct asking *asking, struct ask *ask)
     return true;
 }
 
-static bool on_connect(struct ask *ask)
+static void on_connect(struct ask *ask)
 {
     int rc = kin__socket_error(ask->fd);
     if (rc < 0)
         give_up_try(ask, rc);
     else
         ask->phase = SEND;
-    return true;
 }
 
 static bool on_send(struct ask *ask)
@@ -337,7 +336,7 @@ static int ask_all(struct asking *asking, kin_time deadline)
         }
         int rc = wait_any(asking, patience < until ? patience : until);
         if (rc >= 0 && asks[rc].phase == CONNECT)
-            (void)on_connect(&asks[rc]);
+            on_connect(&asks[rc]);
         if (rc < 0 && !(rc == KIN_TIMEOUT && on_time(asking, deadline, patience)))
             return rc;
     }
