@@ -150,6 +150,7 @@ int kin__fd_unblock(int fd);
 /* Calls that never block and never raise a signal: how many bytes, or -errno. */
 struct iovec;
 int64_t kin__fd_read(int fd, void *buf, size_t size);
+int64_t kin__fd_receive(int fd, void *buf, size_t size); /* of a socket: cheaper than a read */
 int64_t kin__fd_write(int fd, const void *buf, size_t size);
 int64_t kin__fd_readv(int fd, const struct iovec *parts, int count);
 int64_t kin__fd_writev(int fd, const struct iovec *parts, int count);

@@ -14,9 +14,12 @@
 
 #define PARTS_MAX 1024 /* what the system takes in one call */
 
-/* One call to make, again and again until it does something. */
+/* What is done to a call is written once and compiled once for each kind of call. */
+#define INLINE static inline __attribute__((always_inline))
+
+/* One call to make, again and again until it does something. How to make it goes beside it, so that
+ * the compiler knows. */
 struct call {
-    int64_t (*make)(const struct call *call, int fd);
     unsigned bit; /* what to wait for */
     union {
         void *to;
@@ -24,42 +27,49 @@ struct call {
         const struct iovec *parts;
         int file;
     };
-    size_t size; /* bytes, or parts, or what to look for */
+    size_t size; /* bytes, or parts */
     int64_t *offset;
 };
 
-static int64_t make_read(const struct call *call, int fd)
+typedef int64_t make_fn(const struct call *call, int fd);
+
+INLINE int64_t make_read(const struct call *call, int fd)
 {
     return kin__fd_read(fd, call->to, call->size);
 }
 
-static int64_t make_write(const struct call *call, int fd)
+INLINE int64_t make_receive(const struct call *call, int fd)
+{
+    return kin__fd_receive(fd, call->to, call->size);
+}
+
+INLINE int64_t make_write(const struct call *call, int fd)
 {
     return kin__fd_write(fd, call->from, call->size);
 }
 
-static int64_t make_readv(const struct call *call, int fd)
+INLINE int64_t make_readv(const struct call *call, int fd)
 {
     return kin__fd_readv(fd, call->parts, (int)call->size);
 }
 
-static int64_t make_writev(const struct call *call, int fd)
+INLINE int64_t make_writev(const struct call *call, int fd)
 {
     return kin__fd_writev(fd, call->parts, (int)call->size);
 }
 
-static int64_t make_sendfile(const struct call *call, int fd)
+INLINE int64_t make_sendfile(const struct call *call, int fd)
 {
     return kin__fd_sendfile(fd, call->file, call->offset, call->size);
 }
 
-static int64_t make_look(const struct call *call, int fd)
+INLINE int64_t make_look(const struct call *call, int fd)
 {
-    return kin__fd_look(fd, (unsigned)call->size);
+    return kin__fd_look(fd, call->bit);
 }
 
 /* What every operation begins with: the task's door, its budget, the descriptor. */
-static int begin(int number, kin_time deadline, struct kin__fd *fd)
+INLINE int begin(int number, kin_time deadline, struct kin__fd *fd)
 {
     struct kin__task *task = kin__task_self();
     if (KIN__UNLIKELY(!task))
@@ -70,20 +80,21 @@ static int begin(int number, kin_time deadline, struct kin__fd *fd)
 }
 
 /* Makes the call once, on what the number meant at the beginning. */
-static inline int64_t attempt(const struct kin__fd *fd, const struct call *call)
+INLINE int64_t attempt(const struct kin__fd *fd, make_fn *make, const struct call *call)
 {
     if (KIN__UNLIKELY(!kin__fd_enter(fd)))
         return KIN_CLOSED;
-    int64_t got = call->make(call, fd->fd);
+    int64_t got = make(call, fd->fd);
     kin__fd_leave(fd);
     return got;
 }
 
 /* Makes the call until it does something. */
-static inline int64_t perform(struct kin__fd *fd, const struct call *call, kin_time deadline)
+INLINE int64_t perform(struct kin__fd *fd, make_fn *make, const struct call *call,
+                       kin_time deadline)
 {
     for (;;) { /* ends: as waits do */
-        int64_t got = attempt(fd, call);
+        int64_t got = attempt(fd, make, call);
         if (KIN__LIKELY(got != -EAGAIN))
             return got;
         int rc = kin__fd_wait(fd, call->bit, deadline);
@@ -94,8 +105,8 @@ static inline int64_t perform(struct kin__fd *fd, const struct call *call, kin_t
 
 /* The same for a read of size bytes in all, which need not try what the last one has emptied. A
  * deadline that passes before the poller has looked is no reason to leave data behind. */
-static inline int64_t perform_read(struct kin__fd *fd, const struct call *call, size_t size,
-                                   kin_time deadline)
+INLINE int64_t perform_read(struct kin__fd *fd, make_fn *make, const struct call *call, size_t size,
+                            kin_time deadline)
 {
     if (deadline != 0 && size != 0 && kin__fd_is_dry(fd)) {
         int rc = kin__fd_wait(fd, KIN__READY_READ, deadline);
@@ -104,7 +115,7 @@ static inline int64_t perform_read(struct kin__fd *fd, const struct call *call, 
         else if (KIN__UNLIKELY(rc < 0))
             return rc;
     }
-    int64_t got = perform(fd, call, deadline);
+    int64_t got = perform(fd, make, call, deadline);
     if (got > 0 && (size_t)got < size)
         kin__fd_note_short(fd);
     return got;
@@ -116,8 +127,11 @@ ssize_t kin_read(int number, void *buf, size_t size, kin_time deadline)
     int rc = begin(number, deadline, &fd);
     if (rc < 0)
         return rc;
-    struct call call = {make_read, KIN__READY_READ, {.to = buf}, size, NULL};
-    return (ssize_t)perform_read(&fd, &call, size, deadline);
+    struct call call = {KIN__READY_READ, {.to = buf}, size, NULL};
+    /* nothing is read without a wait by read(2), but not by recv(2) */
+    return (ssize_t)(kin__fd_is(&fd, KIN__FD_TCP) && size
+                         ? perform_read(&fd, make_receive, &call, size, deadline)
+                         : perform_read(&fd, make_read, &call, size, deadline));
 }
 
 ssize_t kin_readv(int number, const struct iovec *parts, int count, kin_time deadline)
@@ -131,8 +145,8 @@ ssize_t kin_readv(int number, const struct iovec *parts, int count, kin_time dea
     size_t size = 0;
     for (int i = 0; i < count; i++)
         size += parts[i].iov_len;
-    struct call call = {make_readv, KIN__READY_READ, {.parts = parts}, (size_t)count, NULL};
-    return (ssize_t)perform_read(&fd, &call, size, deadline);
+    struct call call = {KIN__READY_READ, {.parts = parts}, (size_t)count, NULL};
+    return (ssize_t)perform_read(&fd, make_readv, &call, size, deadline);
 }
 
 int kin_read_full(int number, void *buf, size_t size, size_t *done, kin_time deadline)
@@ -141,9 +155,8 @@ int kin_read_full(int number, void *buf, size_t size, size_t *done, kin_time dea
     size_t have = 0;
     int64_t got = begin(number, deadline, &fd);
     while (got >= 0 && have < size) { /* ends: more is there each time, or the end is */
-        struct call call = {make_read, KIN__READY_READ, {.to = (char *)buf + have}, size - have,
-                            NULL};
-        got = perform_read(&fd, &call, size - have, deadline);
+        struct call call = {KIN__READY_READ, {.to = (char *)buf + have}, size - have, NULL};
+        got = perform_read(&fd, make_read, &call, size - have, deadline);
         if (got == 0)
             break;
         have += got > 0 ? (size_t)got : 0;
@@ -159,9 +172,8 @@ int kin_write(int number, const void *buf, size_t size, size_t *done, kin_time d
     size_t put = 0;
     int64_t got = begin(number, deadline, &fd);
     while (got >= 0 && put < size) { /* ends: less is left each time */
-        struct call call = {make_write, KIN__READY_WRITE, {.from = (const char *)buf + put},
-                            size - put, NULL};
-        got = perform(&fd, &call, deadline);
+        struct call call = {KIN__READY_WRITE, {.from = (const char *)buf + put}, size - put, NULL};
+        got = perform(&fd, make_write, &call, deadline);
         put += got > 0 ? (size_t)got : 0;
     }
     if (done)
@@ -173,9 +185,9 @@ int kin_write(int number, const void *buf, size_t size, size_t *done, kin_time d
 static int64_t write_rest(struct kin__fd *fd, const struct iovec *part, size_t skip,
                           kin_time deadline)
 {
-    struct call call = {make_write, KIN__READY_WRITE, {.from = (const char *)part->iov_base + skip},
+    struct call call = {KIN__READY_WRITE, {.from = (const char *)part->iov_base + skip},
                         part->iov_len - skip, NULL};
-    return perform(fd, &call, deadline);
+    return perform(fd, make_write, &call, deadline);
 }
 
 int kin_writev(int number, const struct iovec *parts, int count, size_t *done, kin_time deadline)
@@ -187,9 +199,9 @@ int kin_writev(int number, const struct iovec *parts, int count, size_t *done, k
     int64_t got = begin(number, deadline, &fd);
     int at = 0;
     while (got >= 0 && at < count) { /* ends: less is left each time */
-        struct call call = {make_writev, KIN__READY_WRITE, {.parts = parts + at},
-                            (size_t)(count - at), NULL};
-        got = skip ? write_rest(&fd, &parts[at], skip, deadline) : perform(&fd, &call, deadline);
+        struct call call = {KIN__READY_WRITE, {.parts = parts + at}, (size_t)(count - at), NULL};
+        got = skip ? write_rest(&fd, &parts[at], skip, deadline)
+                   : perform(&fd, make_writev, &call, deadline);
         size_t left = got > 0 ? (size_t)got : 0;
         put += left;
         while (at < count && left >= parts[at].iov_len - skip) { /* ends: one part fewer */
@@ -209,8 +221,8 @@ int kin_sendfile(int to, int from, int64_t *offset, size_t size, size_t *done, k
     size_t put = 0;
     int64_t got = begin(to, deadline, &fd);
     while (got >= 0 && put < size) { /* ends: less is left each time, or the file ends */
-        struct call call = {make_sendfile, KIN__READY_WRITE, {.file = from}, size - put, offset};
-        got = perform(&fd, &call, deadline);
+        struct call call = {KIN__READY_WRITE, {.file = from}, size - put, offset};
+        got = perform(&fd, make_sendfile, &call, deadline);
         if (got == 0)
             break;
         put += got > 0 ? (size_t)got : 0;
@@ -230,9 +242,9 @@ int kin_fd_wait(int number, short events, kin_time deadline)
     int rc = begin(number, deadline, &fd);
     if (rc < 0)
         return rc;
-    struct call call = {make_look, 0, {.to = NULL}, bits, NULL};
+    struct call call = {bits, {.to = NULL}, 0, NULL};
     do { /* ends: as waits do; an event may be older than what somebody has read since */
-        rc = (int)attempt(&fd, &call);
+        rc = (int)attempt(&fd, make_look, &call);
     } while (rc == 0 && (rc = kin__fd_wait(&fd, bits, deadline)) > 0);
     if (rc < 0)
         return rc;

@@ -27,10 +27,8 @@
 #include <kin/io.h>
 
 #include <errno.h>
+#include <stddef.h>
 
-#define CHUNK_BITS 10u
-#define CHUNK (1u << CHUNK_BITS)
-#define CHUNKS 4096u    /* four million descriptors */
 #define READY_BATCH 32  /* small: polling may happen on the stack of a task that parks */
 #define BELL UINT64_MAX /* the data of the bell; no descriptor has that number */
 
@@ -39,29 +37,25 @@ struct poller {
     uint32_t number; /* no other poller of the process ever has it */
 };
 
-_Static_assert(sizeof(struct kin__fd_entry) <= 72, "a hundred thousand of them are cheap");
+_Static_assert(offsetof(struct kin__fd_entry, writers) == KIN__LINE, "one line for readers");
 
 static kin__a32 pollers; /* how many there were */
-static _Atomic(struct kin__fd_entry *) chunks[CHUNKS];
+_Atomic(struct kin__fd_entry *) kin__fd_chunks[KIN__FD_CHUNKS];
 
 /* The entry of a number; NULL when there is no memory for it or it is beyond the table. */
 static struct kin__fd_entry *entry_of(int fd)
 {
-    uint32_t at = (uint32_t)fd >> CHUNK_BITS;
-    if (fd < 0 || at >= CHUNKS)
+    struct kin__fd_entry *entry = kin__fd_find(fd), *chunk = NULL;
+    uint32_t at = (uint32_t)fd >> KIN__FD_CHUNK_BITS;
+    if (KIN__LIKELY(entry != NULL) || at >= KIN__FD_CHUNKS)
+        return entry;
+    struct kin__fd_entry *fresh = kin__vm_reserve(KIN__FD_CHUNK * sizeof(*fresh));
+    if (!fresh)
         return NULL;
-    /* pairs with the exchange below */
-    struct kin__fd_entry *chunk = kin__load_acquire(&chunks[at]);
-    if (KIN__UNLIKELY(!chunk)) {
-        struct kin__fd_entry *fresh = kin__vm_reserve(CHUNK * sizeof(*fresh));
-        if (!fresh)
-            return NULL;
-        if (kin__cas_acq_rel(&chunks[at], &chunk, fresh)) /* pairs with the load above */
-            chunk = fresh;
-        else
-            kin__vm_release(fresh, CHUNK * sizeof(*fresh)); /* somebody was faster */
-    }
-    return &chunk[(uint32_t)fd & (CHUNK - 1)];
+    /* pairs with the load in kin__fd_find */
+    if (!kin__cas_acq_rel(&kin__fd_chunks[at], &chunk, fresh))
+        kin__vm_release(fresh, KIN__FD_CHUNK * sizeof(*fresh)); /* somebody was faster */
+    return kin__fd_find(fd);
 }
 
 /* The place of a direction in an entry. */
@@ -72,46 +66,64 @@ static unsigned way_of(unsigned bit)
 
 /* ---- the poller of a runtime ---- */
 
-/* Claims everybody who waits for one of bits. */
-static void wake_locked(struct kin__fd_entry *entry, unsigned bits, int status,
-                        struct kin__wakes *wakes)
+/* Claims everybody in a queue. */
+static inline void wake_locked(struct kin__waitq *queue, int status, struct kin__wakes *wakes)
 {
     struct kin__claimed claimed;
-    for (unsigned bit = KIN__READY_READ; bit <= KIN__READY_WRITE; bit <<= 1) {
-        struct kin__waitq *queue = &entry->waiters[way_of(bit)];
-        while ((bits & bit) && kin__waitq_claim(queue, &claimed)) /* ends: one fewer each time */
-            kin__wakes_add(wakes, &claimed, status ? status : (int)bit);
-    }
+    while (kin__waitq_claim(queue, &claimed)) /* ends: one fewer each time */
+        kin__wakes_add(wakes, &claimed, status);
 }
 
-/* Counts an event for the directions that it concerns. */
-static void count_locked(struct kin__fd_entry *entry, unsigned bits)
+/* Counts an event for a direction, with more set if it tells of more than data. */
+static inline void count_locked(struct kin__fd_entry *entry, unsigned way, uint32_t more)
 {
-    entry->kept |= (uint8_t)(bits & (KIN__READY_READ | KIN__READY_WRITE));
-    for (unsigned way = 0; way < 2; way++) {
-        uint32_t events = kin__load_relaxed(&entry->events[way]); /* relaxed: under the lock */
-        if (bits & (way ? KIN__READY_WRITE : KIN__READY_READ))
-            events += 2;
-        if (way == 0 && (bits & KIN__READY_MORE))
-            events |= 1;
-        kin__store_release(&entry->events[way], events); /* pairs with the load in look_again */
-    }
+    uint32_t events = kin__load_relaxed(&entry->events[way]); /* relaxed: under the lock */
+    kin__store_release(&entry->events[way], (events + 2) | more); /* pairs with look_again */
 }
 
 static uint32_t on_ready(const struct kin__ready *ready)
 {
-    struct kin__fd_entry *entry = entry_of((int)(uint32_t)ready->data);
+    struct kin__fd_entry *entry = kin__fd_find((int)(uint32_t)ready->data);
     struct kin__wakes wakes = {0};
     kin__lock_take(&entry->lock, KIN__RANK_WAIT);
     /* relaxed: the generation changes under the lock */
-    if (kin__load_relaxed(&entry->state) >> 32 == ready->data >> 32) {
-        count_locked(entry, ready->bits);
-        wake_locked(entry, ready->bits, 0, &wakes);
+    if (KIN__LIKELY(kin__load_relaxed(&entry->state) >> 32 == ready->data >> 32)) {
+        entry->kept |= (uint8_t)(ready->bits & (KIN__READY_READ | KIN__READY_WRITE));
+        if (ready->bits & KIN__READY_READ) {
+            count_locked(entry, 0, (ready->bits & KIN__READY_MORE) != 0);
+            wake_locked(&entry->readers, (int)KIN__READY_READ, &wakes);
+        }
+        if (ready->bits & KIN__READY_WRITE) {
+            count_locked(entry, 1, 0);
+            if (entry->has_writers)
+                wake_locked(&entry->writers, (int)KIN__READY_WRITE, &wakes);
+            entry->has_writers = false;
+        }
     }
     kin__lock_give(&entry->lock, KIN__RANK_WAIT);
     uint32_t count = wakes.count;
-    kin__wakes_run(&wakes);
+    if (count)
+        kin__wakes_run(&wakes);
     return count;
+}
+
+/* Fetches what the wakes will touch, all of it cold when there are many connections: the entries,
+ * then whoever waits there. They overlap instead of being waited for one after the other. */
+static inline void warm_up(const struct kin__ready *ready, int count)
+{
+    for (int i = 0; i < count; i++)
+        __builtin_prefetch(kin__fd_find((int)(uint32_t)ready[i].data), 1);
+    for (int i = 0; i < count; i++) {
+        struct kin__fd_entry *entry = kin__fd_find((int)(uint32_t)ready[i].data);
+        if (KIN__UNLIKELY(!entry)) /* the bell */
+            continue;
+        uintptr_t waiter = (uintptr_t)kin__load_relaxed(&entry->warm[0]); /* relaxed: a hint */
+        uintptr_t task = (uintptr_t)kin__load_relaxed(&entry->warm[1]);   /* relaxed: as above */
+        __builtin_prefetch((void *)waiter, 1);
+        __builtin_prefetch((void *)(waiter + KIN__LINE), 1);
+        for (unsigned line = 0; line < sizeof(struct kin__task) / KIN__LINE; line++)
+            __builtin_prefetch((void *)(task + KIN__LINE * line), 1);
+    }
 }
 
 static uint32_t poller_poll(struct kin__sched *sched, int64_t ns)
@@ -120,8 +132,10 @@ static uint32_t poller_poll(struct kin__sched *sched, int64_t ns)
     struct kin__ready ready[READY_BATCH];
     uint32_t woken = 0;
     int count;
-    do { /* ends: what is ready now; a bound keeps the worker's own tasks from waiting long */
+    do { /* ends: once somebody was woken: what was fetched for that is still warm when it runs */
         count = kin__epoll_wait(poller->set, ready, READY_BATCH, ns);
+        if (count > 2)
+            warm_up(ready, count);
         for (int i = 0; i < count; i++) {
             if (KIN__UNLIKELY(ready[i].data == BELL))
                 kin__bell_clear(poller->bell);
@@ -129,7 +143,7 @@ static uint32_t poller_poll(struct kin__sched *sched, int64_t ns)
                 woken += on_ready(&ready[i]);
         }
         ns = 0;
-    } while (count == READY_BATCH && woken < 8 * READY_BATCH);
+    } while (count == READY_BATCH && woken == 0);
     return woken;
 }
 
@@ -216,12 +230,6 @@ static bool is_closed_locked(const struct kin__fd *fd)
     return state >> 32 != fd->generation || (state & KIN__FD_CLOSING);
 }
 
-/* What comes from here on is another event. */
-static void look_again(struct kin__fd *fd, unsigned way)
-{
-    fd->seen[way] = kin__load_acquire(&fd->entry->events[way]); /* pairs with count_locked */
-}
-
 static bool has_event(const struct kin__fd *fd, unsigned way)
 {
     return kin__load_relaxed(&fd->entry->events[way]) != fd->seen[way]; /* relaxed: locked */
@@ -235,7 +243,7 @@ static bool fd_try(void *object, void *io, int *status)
     kin__lock_take(&entry->lock, KIN__RANK_WAIT);
     *status = is_closed_locked(&one->fd) ? KIN_CLOSED
               : has_event(&one->fd, way_of(one->bit)) ? (int)one->bit : 0;
-    look_again(&one->fd, way_of(one->bit));
+    kin__fd_look_again(&one->fd);
     entry->kept &= (uint8_t)~one->bit;
     kin__lock_give(&entry->lock, KIN__RANK_WAIT);
     return *status != 0;
@@ -249,8 +257,14 @@ static bool fd_publish(void *object, struct kin__waiter *waiter, int *status)
     (void)status;
     kin__lock_take(&entry->lock, KIN__RANK_WAIT);
     bool links = !is_closed_locked(&one->fd) && !has_event(&one->fd, way);
-    if (links)
-        kin__waitq_push(&entry->waiters[way], waiter);
+    if (links && way) {
+        kin__waitq_push(&entry->writers, waiter);
+        entry->has_writers = true;
+    } else if (links) {
+        kin__waitq_push(&entry->readers, waiter);
+        kin__store_relaxed(&entry->warm[0], waiter);       /* relaxed: only to fetch it early */
+        kin__store_relaxed(&entry->warm[1], waiter->task); /* relaxed: as above */
+    }
     kin__lock_give(&entry->lock, KIN__RANK_WAIT);
     return links;
 }
@@ -288,20 +302,19 @@ static __attribute__((noinline)) void keep_events(struct kin__fd *fd)
     kin__lock_give(&fd->entry->lock, KIN__RANK_WAIT);
 }
 
-int kin__fd_begin_try(int fd, struct kin__fd *out)
+int kin__fd_begin_slow(int fd, struct kin__fd *out)
 {
     struct kin__fd_entry *entry = entry_of(fd);
-    if (KIN__UNLIKELY(!entry))
-        return fd < 0 ? -EBADF : (uint32_t)fd >> CHUNK_BITS >= CHUNKS ? -EMFILE : -ENOMEM;
-    uint64_t state = kin__load_acquire(&entry->state); /* pairs with kin__fd_opened_as */
-    if (KIN__UNLIKELY(state & KIN__FD_CLOSING) && ((state = await_close(entry)) & KIN__FD_CLOSING))
+    if (!entry)
+        return fd < 0 ? -EBADF : (uint32_t)fd / KIN__FD_CHUNK >= KIN__FD_CHUNKS ? -EMFILE : -ENOMEM;
+    uint64_t state = kin__load_acquire(&entry->state); /* pairs with forget_locked */
+    if ((state & KIN__FD_CLOSING) && ((state = await_close(entry)) & KIN__FD_CLOSING))
         return -EBADF;
     out->fd = fd;
     out->generation = (uint32_t)(state >> 32);
     out->entry = entry;
-    look_again(out, 0);
-    look_again(out, 1);
-    return KIN__LIKELY(state & KIN__FD_OURS) ? 0 : kin__fd_unblock(fd);
+    kin__fd_look_again(out);
+    return state & KIN__FD_OURS ? 0 : kin__fd_unblock(fd);
 }
 
 int kin__fd_begin(int fd, struct kin__fd *out)
@@ -335,6 +348,8 @@ int kin__fd_prepare(const struct kin__fd *fd)
 static int wait_one(const struct kin__fd *fd, unsigned bit, kin_time deadline)
 {
     struct kin__fd_case one = {*fd, bit};
+    if (KIN__LIKELY(kin__deadline_of(kin__task_self(), deadline) == KIN_NEVER))
+        return kin__wait(&kin__fd_waitable, &one, NULL, KIN__WAIT_TRIED); /* less stack to touch */
     return kin__wait_until(&kin__fd_waitable, &one, NULL, deadline, KIN__WAIT_TRIED);
 }
 
@@ -364,8 +379,7 @@ int kin__fd_wait(struct kin__fd *fd, unsigned bits, kin_time deadline)
     rc = bits == (KIN__READY_READ | KIN__READY_WRITE) ? wait_both(fd, deadline)
                                                       : wait_one(fd, bits, deadline);
     (void)kin__sub_acq_rel(&sched->outside, 1u); /* alone: as above */
-    look_again(fd, 0);
-    look_again(fd, 1);
+    kin__fd_look_again(fd);
     return rc;
 }
 
@@ -392,7 +406,7 @@ int kin__fd_opened_as(int fd, unsigned kind)
     struct kin__fd_entry *entry = entry_of(fd);
     if (KIN__UNLIKELY(!entry)) {
         (void)kin__fd_close(fd);
-        return (uint32_t)fd >> CHUNK_BITS >= CHUNKS ? -EMFILE : -ENOMEM;
+        return (uint32_t)fd / KIN__FD_CHUNK >= KIN__FD_CHUNKS ? -EMFILE : -ENOMEM;
     }
     kin__lock_take(&entry->lock, KIN__RANK_WAIT);
     forget_locked(entry, KIN__FD_OURS | kind);
@@ -434,7 +448,8 @@ int kin_close(int fd)
         kin__lock_give(&entry->lock, KIN__RANK_WAIT);
         return -EBADF;
     }
-    wake_locked(entry, KIN__READY_READ | KIN__READY_WRITE, KIN_CLOSED, &wakes);
+    wake_locked(&entry->readers, KIN_CLOSED, &wakes);
+    wake_locked(&entry->writers, KIN_CLOSED, &wakes);
     /* The set would keep reporting a descriptor of which the program has a copy. relaxed: locked */
     if (poller && kin__load_relaxed(&entry->poller) == poller->number)
         (void)kin__epoll_remove(poller->set, fd);

@@ -20,14 +20,19 @@
  * looks at the same descriptor. From the first event on that told of more than data (an end, an
  * error, urgent data) the count of reads is odd. */
 struct kin__fd_entry {
-    kin__a64 state;               /* generation, KIN__FD_ bits, calls under way */
-    kin__a32 events[2];           /* written under the lock, read without */
-    kin__a32 dry;                 /* the count at which a read took all there was, + 1; or 0 */
-    struct kin__lock lock;        /* rank WAIT; the rest */
-    kin__a32 poller;              /* where it is registered; 0: nowhere; read without the lock */
-    uint8_t kept;                 /* directions with an event that nobody has tried for */
-    struct kin__waitq waiters[2]; /* for reading, for writing */
-};
+    /* one cache line: all that a reader and its events need */
+    kin__a64 state;            /* generation, KIN__FD_ bits, calls under way */
+    kin__a32 events[2];        /* written under the lock, read without */
+    kin__a32 dry;              /* the count at which a read took all there was, + 1; or 0 */
+    struct kin__lock lock;     /* rank WAIT; the rest */
+    kin__a32 poller;           /* where it is registered; 0: nowhere; read without the lock */
+    uint8_t kept;              /* directions with an event that nobody has tried for */
+    bool has_writers;          /* somebody has waited for writing since the last such event */
+    struct kin__waitq readers;
+    _Atomic(void *) warm[2];   /* a waiter for reading and its task: only to fetch them early */
+    /* the other */
+    struct kin__waitq writers;
+} __attribute__((aligned(KIN__LINE)));
 
 #define KIN__FD_CALLS 0xffffffu      /* how many threads are in a system call on it */
 #define KIN__FD_CLOSING 0x1000000u   /* whoever leaves last closes it */
@@ -43,11 +48,47 @@ struct kin__fd {
     uint32_t seen[2]; /* events of which the next try knows the result */
 };
 
+/* The table, in pieces that are made when a number in them is used. */
+#define KIN__FD_CHUNK_BITS 10u
+#define KIN__FD_CHUNK (1u << KIN__FD_CHUNK_BITS)
+#define KIN__FD_CHUNKS 4096u /* four million descriptors */
+extern _Atomic(struct kin__fd_entry *) kin__fd_chunks[KIN__FD_CHUNKS];
+
+/* The entry of a number; NULL when its piece was not made yet, or it is beyond the table. */
+static inline struct kin__fd_entry *kin__fd_find(int fd)
+{
+    uint32_t at = (uint32_t)fd >> KIN__FD_CHUNK_BITS;
+    if (KIN__UNLIKELY(at >= KIN__FD_CHUNKS))
+        return NULL;
+    /* pairs with the exchange in entry_of */
+    struct kin__fd_entry *chunk = kin__load_acquire(&kin__fd_chunks[at]);
+    return KIN__LIKELY(chunk != NULL) ? &chunk[(uint32_t)fd & (KIN__FD_CHUNK - 1)] : NULL;
+}
+
+/* What comes from here on is another event. */
+static inline void kin__fd_look_again(struct kin__fd *fd)
+{
+    fd->seen[0] = kin__load_acquire(&fd->entry->events[0]); /* pairs with count_locked */
+    fd->seen[1] = kin__load_acquire(&fd->entry->events[1]); /* pairs as above */
+}
+
 /* Begins an operation on a descriptor: one that kin did not open is made non-blocking. 0, -EBADF,
  * -EMFILE for a number beyond the table, -ENOMEM. */
 int kin__fd_begin(int fd, struct kin__fd *out);
 /* The same for callers that have not tried yet, and will before they wait. */
-int kin__fd_begin_try(int fd, struct kin__fd *out);
+int kin__fd_begin_slow(int fd, struct kin__fd *out);
+static inline int kin__fd_begin_try(int fd, struct kin__fd *out)
+{
+    struct kin__fd_entry *entry = kin__fd_find(fd);
+    uint64_t state = entry ? kin__load_acquire(&entry->state) : 0; /* pairs with forget_locked */
+    if (KIN__UNLIKELY((state & (KIN__FD_OURS | KIN__FD_CLOSING)) != KIN__FD_OURS))
+        return kin__fd_begin_slow(fd, out);
+    out->fd = fd;
+    out->generation = (uint32_t)(state >> 32);
+    out->entry = entry;
+    kin__fd_look_again(out);
+    return 0;
+}
 /* Parks the running task until the descriptor may be ready for bits (KIN__READY_): some of them;
  * KIN_TIMEOUT, KIN_CANCELLED, KIN_CLOSED when kin_close came, -EPERM when it cannot be waited for,
  * -ENOMEM. Callers try first, and come here on -EAGAIN, in a loop. */

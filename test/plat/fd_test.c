@@ -98,3 +98,48 @@ KIN_TEST(a_file_is_sent_from_an_offset, "")
     EXPECT_EQ(close(fds[0]), 0);
     EXPECT_EQ(close(fds[1]), 0);
 }
+
+KIN_TEST(a_socket_is_received_from, "")
+{
+    int fds[2];
+    char buf[4];
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
+    EXPECT_EQ(kin__fd_receive(fds[0], buf, sizeof(buf)), -EAGAIN);
+    EXPECT_EQ(kin__fd_write(fds[1], "abcdef", 6), 6);
+    EXPECT_EQ(kin__fd_receive(fds[0], buf, sizeof(buf)), 4);
+    EXPECT_EQ(buf[3], 'd');
+    EXPECT_EQ(kin__fd_receive(fds[0], buf, sizeof(buf)), 2);
+    EXPECT_EQ(close(fds[1]), 0);
+    EXPECT_EQ(kin__fd_receive(fds[0], buf, sizeof(buf)), 0);
+    EXPECT_EQ(close(fds[0]), 0);
+    EXPECT_EQ(kin__fd_receive(fds[0], buf, sizeof(buf)), -EBADF);
+}
+
+KIN_TEST(bytes_are_moved_through_pipes_only, "")
+{
+    int a[2], b[2], pair[2];
+    char buf[8];
+    EXPECT_EQ(kin__fd_pipe(a), 0);
+    EXPECT_EQ(kin__fd_pipe(b), 0);
+    EXPECT_EQ(fcntl(a[0], F_GETFD), FD_CLOEXEC);
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
+    EXPECT_EQ(kin__fd_splice(b[1], a[0], 100), -EAGAIN);
+    EXPECT_EQ(kin__fd_write(a[1], "abcd", 4), 4);
+    EXPECT_EQ(kin__fd_splice(b[1], a[0], 3), 3);
+    EXPECT_EQ(kin__fd_splice(pair[0], b[0], 100), 3);
+    EXPECT_EQ(kin__fd_splice(pair[0], pair[1], 100), -EINVAL);
+    EXPECT_EQ(kin__fd_read(pair[1], buf, sizeof(buf)), 3);
+    EXPECT_EQ(close(b[0]), 0);
+    EXPECT_EQ(kin__fd_splice(b[1], a[0], 100), -EPIPE); /* and no signal */
+    EXPECT(!is_pending());
+    EXPECT_EQ(close(a[1]), 0);
+    EXPECT_EQ(close(pair[1]), 0);
+    EXPECT_EQ(kin__fd_splice(pair[0], a[0], 100), -EPIPE);
+    EXPECT(!is_pending());
+    EXPECT_EQ(close(a[0]), 0);
+    EXPECT_EQ(close(b[1]), 0);
+    EXPECT_EQ(close(pair[0]), 0);
+    kin__plat_fail_after(1, false);
+    EXPECT_EQ(kin__fd_pipe(a), -ENOMEM);
+    kin__plat_fail_after(0, false);
+}
