@@ -35,7 +35,8 @@ HARD_MODES = ["park", "steal", "one", "wrap", "slow", "stack"]
 EXPECTED_SKIPS = [("valgrind", "mem/stack_test stacks_past_the_cap_on_guards_have_canaries")] + [
     (stage, "scope/deadlock_test " + test)  # they have a thread of their own beside the program's
     for stage in ("tsan", "aarch64")
-    for test in ("tasks_that_nothing_can_wake_are_reported", "a_timer_is_somebody_who_wakes",
+    for test in ("tasks_that_nothing_can_wake_are_reported", "who_sleeps_for_ever_wakes_nobody",
+                 "a_timer_is_somebody_who_wakes",
                  "a_thread_of_the_process_is_somebody_who_wakes",
                  "a_task_in_a_system_call_is_somebody_who_wakes")]
 FLOORS_VALGRIND = ["base", "mem", "task", "scope"]

@@ -72,7 +72,8 @@ struct kin_chan;
  * Parks:   no
  * Budget:  1 op
  * Returns: 0, -EINVAL for NULL, -EOVERFLOW when an item or the whole is too large to be addressed,
- *          -ENOMEM, KIN_NOCAP without KIN_CAP_CHANNEL, KIN_BUDGET
+ *          -ENOMEM, KIN_NOCAP without KIN_CAP_CHANNEL, KIN_BUDGET, KIN_CANCELLED when a turn ended
+ *          here and the task has been cancelled
  * Spec:    [002:0]
  */
 KIN_API KIN_MUST_USE int kin_chan_create(struct kin_chan **out, size_t item_size, size_t capacity);

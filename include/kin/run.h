@@ -46,7 +46,8 @@ enum kin_poller {
     KIN_POLLER_EPOLL
 };
 
-/* Something an operator should know. Strings are valid during the callback only. */
+/* Something an operator should know. Strings are valid during the callback only. A callback may end
+ * the process: one that calls abort() on KIN_STUCK prefers a restart to waiting for that task. */
 struct kin_report {
     int status;       /* KIN_OVERFLOW, KIN_PANICKED, KIN_WORKER, ... */
     uint64_t task;    /* the task concerned, 0: none */

@@ -149,7 +149,7 @@ kin__task_name(const struct kin__task *task)
 }
 
 /* The task that has this name now; NULL when it is over or never was. Only a hint unless the caller
- * knows that it cannot end: see kin__word_cancel_named for acting on it. */
+ * knows that it cannot end: who acts on it checks the name again under the nursery's lock. */
 struct kin__task *kin__task_find(uint64_t id);
 
 /* What happens above. Declared here, filled in by scope. */

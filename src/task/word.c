@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The slow parts of the word: requests by name, and the legality matrix as debug builds check it.
+ * The slow parts of the word: tasks by name, and the legality matrix as debug builds check it.
  */
 #include "task/word.h"
 
@@ -12,20 +12,6 @@ struct kin__task *kin__task_find(uint64_t id)
     struct kin__frame *frame = id ? kin__frame_at(KIN__FRAME_TASK, id) : NULL;
     /* relaxed: a hint, as the header says */
     return frame && kin__load_relaxed(&frame->name) == id ? kin__task_of_frame(frame) : NULL;
-}
-
-bool kin__word_request_named(struct kin__task *task, uint64_t id, uint64_t request, uint64_t *word)
-{
-    for (;;) { /* ends: each failure means that the task moved on; it ends in time */
-        /* pairs with the release in kin__word_init: a word of a later life comes with its name, so
-         * a name that matches below means that *word is of this life or of an earlier one */
-        *word = kin__load_acquire(&task->ctl);
-        /* relaxed: read after the word, and a word of an earlier life fails the exchange */
-        if (kin__load_relaxed(&task->frame.name) != id)
-            return false;
-        if (kin__cas_acq_rel(&task->ctl, word, *word | request)) /* pairs with begin */
-            return true;
-    }
 }
 
 #ifdef KIN_DEBUG

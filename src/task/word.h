@@ -81,8 +81,8 @@ static inline void kin__word_init(struct kin__task *task)
 {
     uint64_t word = kin__load_relaxed(&task->ctl); /* relaxed: the frame is the caller's alone */
     uint64_t next = (kin__word_ticket(word) + 1) << KIN__TICKET_SHIFT | KIN__CLAIMED | KIN__READY;
-    /* pairs with the acquire in kin__word_request_named: whoever sees this word sees the name that
-     * came before it, too; everybody else gets the word through the run queue */
+    /* pairs with the load in kin__word_claim, by a waker that comes too late: what it does after it
+     * has lost comes after the life before; everybody else gets the word through the queue */
     kin__store_release(&task->ctl, next);
 }
 
@@ -211,10 +211,5 @@ static inline uint64_t kin__word_unrequest(struct kin__task *task, uint64_t requ
     /* relaxed: the caller looks at its nurseries next */
     return kin__and_relaxed(&task->ctl, ~request);
 }
-
-/* Leaves a request with the task of this name. False: it is over. *word is as in kin__word_request.
- * Every end and every new life of a frame takes a new ticket, so a word read before the name was
- * seen to match cannot be exchanged in a later life [ABA:8.3]. */
-bool kin__word_request_named(struct kin__task *task, uint64_t id, uint64_t request, uint64_t *word);
 
 #endif

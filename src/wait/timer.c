@@ -150,7 +150,9 @@ static bool timer_publish(void *object, struct kin__waiter *waiter, int *status)
     timer->object = waiter->task;
     timer->name = waiter->ticket;
     timer->case_ = waiter->case_;
-    (void)insert(timer, worker, worker->now);
+    /* what never comes is in no wheel: it would keep a deadlock from being seen */
+    if (KIN__LIKELY(timer->node.deadline != KIN_NEVER))
+        (void)insert(timer, worker, worker->now);
     return true;
 }
 

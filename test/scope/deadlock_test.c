@@ -45,7 +45,7 @@ static int run_story(struct story *story, unsigned workers, kin_task_fn *fn)
     config.on_report = on_report;
     config.report_arg = story;
     if (kin__process_threads() != 1)
-        KIN_SKIP("a thread of a sanitizer could wake somebody");
+        KIN_SKIP("the process has another thread, of a sanitizer or an emulator, that could wake");
     EXPECT_EQ(kin_chan_create(&story->chan, sizeof(int), 0), 0);
     int rc = kin_run(&config, fn, story);
     kin_chan_unref(story->chan);
@@ -78,6 +78,25 @@ KIN_TEST(tasks_that_nothing_can_wake_are_reported, "A13")
     EXPECT(strstr(story.text, "waits for nursery"));
     EXPECT(strstr(story.text, "(the lonely one)"));
     EXPECT(strstr(story.text, "waits for channel: receive"));
+}
+
+static int wait_beside_a_sleeper(void *arg)
+{
+    KIN_NURSERY(n);
+    EXPECT_EQ(kin_spawn(&n, sleep_for_ever, NULL), 0);
+    int rc = receive(arg);
+    kin_nursery_cancel(&n, KIN_CANCELLED);
+    EXPECT_EQ(kin_nursery_join(&n, NULL), KIN_CANCELLED);
+    return rc;
+}
+
+KIN_TEST(who_sleeps_for_ever_wakes_nobody, "A13")
+{
+    struct story story = {0};
+    EXPECT_EQ(run_story(&story, 2, wait_beside_a_sleeper), 0);
+    EXPECT_EQ(atomic_load(&story.reports), 1);
+    EXPECT_EQ(story.status, KIN_DEADLOCK);
+    EXPECT(strstr(story.text, "waits for sleep"));
 }
 
 static int sleep_and_close(void *arg)

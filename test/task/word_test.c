@@ -325,91 +325,24 @@ KIN_TEST(a_shield_covers_one_park, "NSM:4.2")
 
 /* ---- by name ---- */
 
-KIN_TEST(a_request_by_name_reaches_the_living_only, "ABA:8.3")
+KIN_TEST(a_name_is_of_one_life_only, "ABA:8.3")
 {
     struct kin__frame_cache cache = {0};
     struct kin__task *task = kin__task_of_frame(kin__frame_alloc(&cache));
-    uint64_t id = kin__task_id(task), word = 0;
+    uint64_t id = kin__task_id(task);
     kin__word_init(task);
     EXPECT_PTR(kin__task_find(id), task);
-    EXPECT(kin__word_request_named(task, id, KIN__CANCEL, &word));
-    EXPECT_EQ(word & KIN__REQUESTS, 0);
-    EXPECT_EQ(kin__word_ticket(word), kin__word_ticket(word_of(task)));
-    EXPECT_EQ(kin__word_requests(task), KIN__CANCEL);
-    EXPECT(!kin__word_request_named(task, id + 1, KIN__KILL, &word));
-    EXPECT_EQ(kin__word_requests(task), KIN__CANCEL);
 
     kin__word_fini(task);
     kin__frame_free(&cache, &task->frame);
     EXPECT_PTR(kin__task_find(id), NULL);
-    EXPECT(!kin__word_request_named(task, id, KIN__CANCEL, &word));
 
     struct kin__task *again = kin__task_of_frame(kin__frame_alloc(&cache));
     EXPECT_PTR(again, task); /* the same memory, another life */
-    kin__word_init(again);
-    EXPECT(!kin__word_request_named(task, id, KIN__CANCEL, &word));
-    EXPECT_EQ(kin__word_requests(again), 0);
     EXPECT_NE(kin__task_id(again), id);
+    EXPECT_PTR(kin__task_find(id), NULL);
     EXPECT_PTR(kin__task_find(0), NULL);
     kin__frame_free(&cache, &again->frame);
-    kin__frame_flush(&cache);
-}
-
-enum { LIVES = 20000, CANCELLERS = 2 };
-
-struct lives {
-    struct kin__task *task;
-    kin__a64 id;        /* of the life that is on; 0: the end */
-    kin__a64 asked;     /* requests that were told "it lives" */
-    kin__a32 ready;
-};
-
-static void *cancel_by_name(void *arg)
-{
-    struct lives *lives = arg;
-    uint64_t id;
-    (void)kin__add_acq_rel(&lives->ready, 1u); /* pairs with the load in the test */
-    while ((id = kin__load_relaxed(&lives->id))) { /* relaxed: stale names are the point */
-        uint64_t word;
-        if (kin__word_request_named(lives->task, id, KIN__CANCEL, &word))
-            (void)kin__add_relaxed(&lives->asked, 1u); /* alone: a counter */
-    }
-    return NULL;
-}
-
-/* A canceller with an old name must never hit a later life: each life ends before its name is
- * announced, so no life may ever see a request. */
-KIN_TEST(a_request_by_an_old_name_never_reaches_a_later_life, "ABA:8.3")
-{
-    struct kin__frame_cache cache = {0};
-    struct lives lives = {0};
-    pthread_t threads[CANCELLERS];
-    const unsigned rounds = LIVES / kin_test_scale();
-    struct kin__task *task = kin__task_of_frame(kin__frame_alloc(&cache));
-    lives.task = task;
-    kin__word_init(task);
-    kin__store_relaxed(&lives.id, UINT64_MAX); /* alone: before the threads */
-    for (int i = 0; i < CANCELLERS; i++)
-        EXPECT_EQ(pthread_create(&threads[i], NULL, cancel_by_name, &lives), 0);
-    while (kin__load_acquire(&lives.ready) < CANCELLERS) /* pairs with the addition above */
-        sched_yield();
-    for (unsigned i = 0; i < rounds; i++) {
-        uint64_t id = kin__task_id(task);
-        EXPECT_EQ(kin__word_requests(task), 0);
-        kin__word_fini(task);
-        kin__frame_free(&cache, &task->frame);
-        EXPECT_PTR(kin__frame_alloc(&cache), &task->frame);
-        kin__word_init(task);
-        kin__store_relaxed(&lives.id, id); /* relaxed: over by now */
-        for (int spin = 0; spin < 50; spin++)
-            EXPECT_EQ(kin__word_requests(task), 0);
-    }
-    kin__store_relaxed(&lives.id, 0); /* relaxed: the end */
-    for (int i = 0; i < CANCELLERS; i++)
-        EXPECT_EQ(pthread_join(threads[i], NULL), 0);
-    EXPECT_EQ(kin__load_relaxed(&lives.asked), 0); /* alone: joined */
-    EXPECT_EQ(kin__word_requests(task), 0);
-    kin__frame_free(&cache, &task->frame);
     kin__frame_flush(&cache);
 }
 
