@@ -29,8 +29,8 @@
 #endif
 
 #if defined(__has_include)
-#if __has_include(<valgrind/valgrind.h>)
-#include <valgrind/valgrind.h>
+#if __has_include(<valgrind/memcheck.h>)
+#include <valgrind/memcheck.h>
 #define HAS_VALGRIND 1
 #endif
 #endif
@@ -314,6 +314,16 @@ unsigned kin__stack_announce(void *low, void *high)
     (void)low;
     (void)high;
     return 0;
+#endif
+}
+
+void kin__stack_reopen(void *low, void *high)
+{
+#ifdef HAS_VALGRIND
+    (void)VALGRIND_MAKE_MEM_UNDEFINED(low, (char *)high - (char *)low);
+#else
+    (void)low;
+    (void)high;
 #endif
 }
 

@@ -242,5 +242,8 @@ bool kin__is_under_valgrind(void);
 /* Tells valgrind about a region used as a stack; the result goes to kin__stack_forget. */
 unsigned kin__stack_announce(void *low, void *high);
 void kin__stack_forget(unsigned id);
+/* The region becomes a stack again by a jump out of a signal handler. Valgrind, which knows a
+ * change of stacks by the instruction that makes it, would take the first frame for that. */
+void kin__stack_reopen(void *low, void *high);
 
 #endif

@@ -98,6 +98,7 @@ static enum kin__fault_action resolve(struct kin__fault *fault)
         return KIN__FAULT_ABORT;
     }
     worker->spare = spare;
+    kin__stack_reopen(spare->low, spare->base);
     if (!(task->flags & KIN__TASK_PANICKED))
         task->status = KIN_OVERFLOW; /* the first panic says how it ends */
     task->flags |= KIN__TASK_FAILED | KIN__TASK_PANICKED;
