@@ -303,14 +303,23 @@ static int64_t searcher_bound(struct kin__worker *worker, int64_t bound)
     return bound < 0 || bound > worker->moment_ns ? worker->moment_ns : bound;
 }
 
+/* A lone worker has nobody to rob; but if others than workers have pushed to its runtime since it
+ * was here last, they may again at any moment: two runtimes that talk to each other spin. */
+static bool is_worth_searching(struct kin__worker *worker)
+{
+    struct kin__sched *sched = worker->sched;
+    uint64_t seen = worker->seen_outside;
+    worker->seen_outside = kin__load_relaxed(&sched->pushed_outside); /* relaxed: a hint */
+    return kin__load_relaxed(&sched->alive) > 1 || worker->seen_outside != seen; /* relaxed: so */
+}
+
 struct kin__task *kin__idle_wait(struct kin__worker *worker)
 {
     struct kin__sched *sched = worker->sched;
     /* relaxed: a hint */
     if (kin__load_relaxed(&sched->io) && kin__idle_poll(sched, worker->now))
         return NULL;
-    /* relaxed: a lone worker has nobody to rob */
-    bool is_searcher = kin__load_relaxed(&sched->alive) > 1 && search_begin(sched);
+    bool is_searcher = is_worth_searching(worker) && search_begin(sched);
     for (;;) { /* ends: a sleep from which nobody woke it as the searcher */
         if (is_searcher) {
             struct kin__task *task = search(worker);

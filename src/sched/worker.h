@@ -90,6 +90,7 @@ struct kin__worker {
     struct kin__context native;     /* the thread's own flow */
     uint32_t interval;              /* what countdown was set to last */
     uint32_t victim_next;           /* for round-robin */
+    uint64_t seen_outside;          /* what others had pushed when it last ran out of work */
     uint64_t yield_due;             /* the pick from which on yielded takes part in turned picks */
     uint32_t spin_ns;               /* the longest moment a search of its own spins; see idle.c */
     /* how long it slept while work was out of reach; 0: it was not */
