@@ -57,7 +57,7 @@ static int sleep_till_cancelled(void *arg)
     struct cast *cast = arg;
 
     atomic_fetch_add(&cast->started, 1);
-    return kin_sleep(KIN_NEVER);
+    return kin_sleep(kin_after(KIN_SEC(3600))); /* a timer, which a sleep for ever is not */
 }
 
 static int wait_for_go(void *arg)
