@@ -13,7 +13,7 @@ test    = command -v python3 >/dev/null || { echo "python3 is needed to run the 
           echo "0 passed, 1 failed, 0 skipped"; exit 1; }; python3 tools/test.py
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all run test check check-hard model bench install dist man clean help
+.PHONY: all run test check check-hard model bench soak install dist man clean help
 all:
 	@$(CMAKE) -S . -B build/release -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX=$(PREFIX)
 	@$(call build,build/release)
@@ -49,6 +49,15 @@ model:
 bench:
 	@tools/deps.sh bench
 	@python3 bench/run.py
+
+## make soak                 a million connections, and what is left of them; takes minutes
+soak: export KIN_SOAK = 1000000
+soak: export KIN_TEST_SCALE = 10
+soak: export KIN_SOAK_FIGURES = $(CURDIR)/build/soak.txt
+soak:
+	@rm -f build/soak.txt
+	@$(test) --stage release --only net_soak
+	@cat build/soak.txt
 
 ## make install PREFIX= DESTDIR=
 install: all

@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: MIT
 """Compiles and runs every program in README.md and doc/*.md.
 
-    python3 doc/check.py --library build/release/libkin.a [--compiler cc] [FLAG...]
+    python3 doc/check.py --library build/release/libkin.a [--lab build/release/libkin-lab.a]
+                         [--compiler cc] [FLAG...]
 
 A program is a fenced block of C with a main(); it passes when it compiles without a warning and
-ends with status 0. The program of README.md must also be what examples/fanout.c is from its first
+ends with status 0. One with KIN_LAB_MAIN() is linked with the lab, if that is given, and may also
+end with 1: it found the bug that it shows. The program of README.md must also be what examples/fanout.c is from its first
 include on. One line per program, "ok   name" or "FAIL name"; the status is 1 when one failed.
 """
 import argparse
@@ -28,7 +30,8 @@ def read(path):
 
 def programs(path):
     """(name, text) of each program in a page."""
-    blocks = [text for text in BLOCK.findall(read(path)) if re.search(r"^int main\(", text, re.M)]
+    blocks = [text for text in BLOCK.findall(read(path))
+              if re.search(r"^(int main|KIN_LAB_MAIN)\(", text, re.M)]
     stem = os.path.splitext(os.path.basename(path))[0].lower()
     return [("doc_%s_%d" % (stem, number), text) for number, text in enumerate(blocks, 1)]
 
@@ -39,11 +42,13 @@ def try_program(text, options, flags, scratch):
     with open(source, "w", encoding="utf-8") as file:
         file.write(text)
     compile_it = [options.compiler] + WARNINGS + flags + ["-I", os.path.join(ROOT, "include")]
-    compile_it += [source, options.library, "-pthread", "-o", program]
-    for command in (compile_it, [program]):
+    is_lab = "KIN_LAB_MAIN(" in text
+    compile_it += [source, options.lab if is_lab else options.library, "-pthread", "-o", program]
+    run_it = [program, "--no-files"] if is_lab else [program]
+    for command in (compile_it, run_it):
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=60,
                               check=False)
-        if done.returncode != 0:
+        if done.returncode not in ((0, 1) if is_lab and command is run_it else (0,)):
             return "status %d\n%s%s" % (done.returncode, done.stdout, done.stderr)
     return ""
 
@@ -51,11 +56,14 @@ def try_program(text, options, flags, scratch):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--library", required=True)
+    parser.add_argument("--lab")
     parser.add_argument("--compiler", default="cc")
     options, flags = parser.parse_known_args()
     failed = 0
     for path in ["README.md"] + sorted(glob.glob("doc/*.md", root_dir=ROOT)):
         for name, text in programs(path):
+            if "KIN_LAB_MAIN(" in text and not options.lab:
+                continue
             with tempfile.TemporaryDirectory() as scratch:
                 wrong = try_program(text, options, flags, scratch)
             if path == "README.md" and not wrong:

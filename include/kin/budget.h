@@ -88,6 +88,12 @@ enum kin_budget_part {
 /**
  * kin_caps - what the running task may do.
  *
+ * Example:
+ *     int may_connect(void)
+ *     {
+ *         return (kin_caps() & KIN_CAP_NET) != 0;
+ *     }
+ *
  * From:    anywhere
  * Parks:   no
  * Returns: a set of KIN_CAP_ bits; 0 outside a task
@@ -126,6 +132,13 @@ KIN_API struct kin_budget kin_nursery_budget_left(const struct kin_nursery *n);
 
 /**
  * kin_budget_exhausted - which component the last KIN_BUDGET of the running task was about.
+ *
+ * Example:
+ *     void complain(int rc)
+ *     {
+ *         if (rc == KIN_BUDGET && kin_budget_exhausted() == KIN_BUDGET_SPAWNS)
+ *             fprintf(stderr, "no more children\n");
+ *     }
  *
  * From:    anywhere
  * Parks:   no
@@ -178,7 +191,7 @@ KIN_API KIN_MUST_USE int kin_budget_recharge_self(struct kin_budget amount);
  * From:    task: the owner, or one that holds KIN_CAP_BUDGET
  * Parks:   no
  * Returns: 0, KIN_NOCAP for all others, KIN_BUDGET when the owner has too little, KIN_STALE when it
- *          is not open, -EINVAL, KIN_NOTASK
+ *          is not open, -EINVAL, KIN_NOTASK, KIN_UNSUPPORTED in the core profile
  * Spec:    [SCHED:3.2.3]
  */
 KIN_API KIN_MUST_USE int kin_nursery_recharge(struct kin_nursery *n, struct kin_budget amount);

@@ -82,6 +82,25 @@ KIN_API KIN_MUST_USE int kin_chan_create(struct kin_chan **out, size_t item_size
  * kin_chan_ref - keep a channel.
  * @chan: a channel; NULL is left alone.
  *
+ * Example:
+ *     int serve(void *arg)
+ *     {
+ *         struct kin_chan *requests = arg;
+ *         int number, rc;
+ *         while ((rc = kin_chan_recv(requests, &number, KIN_NEVER)) == 0)
+ *             printf("%d\n", number);
+ *         kin_chan_unref(requests);
+ *         return rc == KIN_CLOSED ? 0 : rc;
+ *     }
+ *
+ *     int start_server(struct kin_nursery *n, struct kin_chan *requests)
+ *     {
+ *         int rc = kin_spawn(n, serve, kin_chan_ref(requests));
+ *         if (rc < 0)
+ *             kin_chan_unref(requests);
+ *         return rc;
+ *     }
+ *
  * From:    anywhere
  * Parks:   no
  * Returns: chan

@@ -23,7 +23,8 @@
  * KIN_TIMEOUT for a deadline, or what the nursery around it was cancelled with. The reason is
  * sticky as ever: the caller's next wait reports the cancellation too.
  *
- * Branches with a lower index are begun first on the worker that makes the call.
+ * Branches with a lower index are begun first on the worker that makes the call. They hold the
+ * capabilities of the caller, in every profile.
  */
 #ifndef KIN_COMBINE_H
 #define KIN_COMBINE_H
@@ -69,7 +70,8 @@ struct kin_branch {
  * Parks:   yes
  * Cancel:  cancels the branches; they are waited for all the same
  * Returns: 0 or the winner's failure; the reason when it was cancelled before one ended; -EINVAL
- *          for NULL or no branch, KIN_NOTASK, -ENOMEM, KIN_NOCAP, KIN_BUDGET
+ *          for NULL or no branch, KIN_NOTASK, -ENOMEM, KIN_NOCAP, KIN_BUDGET, KIN_UNSUPPORTED in
+ *          the core profile
  * Spec:    [D1]
  */
 KIN_API KIN_MUST_USE int kin_race(struct kin_branch *b, size_t count, size_t *winner);

@@ -4,7 +4,8 @@
  *
  * Descriptors are those of the operating system. One that kin did not open is switched to
  * non-blocking at its first use and stays so. One that kin opened is closed with kin_close. Every
- * call tries first and parks only when it must; no call returns -EINTR or raises SIGPIPE.
+ * call tries first and parks only when it must; no call returns -EINTR or raises SIGPIPE. Sockets
+ * need KIN_CAP_NET and files KIN_CAP_FILE, whoever opened them; pipes and the like need neither.
  */
 #ifndef KIN_IO_H
 #define KIN_IO_H

@@ -18,11 +18,13 @@
 #include <kin/nursery.h>
 #include <kin/obligation.h>
 #include <kin/pool.h>
+#include <kin/process.h>
 #include <kin/queue.h>
 #include <kin/reader.h>
 #include <kin/resolve.h>
 #include <kin/run.h>
 #include <kin/select.h>
+#include <kin/signal.h>
 #include <kin/status.h>
 #include <kin/stream.h>
 #include <kin/sync.h>

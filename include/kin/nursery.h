@@ -221,8 +221,10 @@ KIN_API void kin_nursery_cancel(struct kin_nursery *n, int reason);
  * From:    task, the owner
  * Parks:   yes
  * Cancel:  does not end the wait: no child outlives its nursery
- * Returns: 0, the first child's failure, the reason it was cancelled with, KIN_STALE a second time,
- *          KIN_NOTASK
+ * Returns: 0, the first child's failure, the reason it was cancelled with (KIN_TIMEOUT when its
+ *          deadline did it), KIN_STALE a second time; why the open failed, if it did, KIN_NOSCOPE
+ *          for one that is all zero and was never opened; -EINVAL for NULL, KIN_NOTASK,
+ *          KIN_UNSUPPORTED in the core profile
  * Spec:    [NSM-2] [NSM:5.1] [NSM:4.4] [SCHED:8.1.3]
  */
 KIN_API KIN_MUST_USE int kin_nursery_join(struct kin_nursery *n, struct kin_outcome *out);
@@ -232,9 +234,17 @@ KIN_API KIN_MUST_USE int kin_nursery_join(struct kin_nursery *n, struct kin_outc
  * @n:   a nursery.
  * @out: receives how it went; may be NULL.
  *
+ * Example:
+ *     int is_over(struct kin_nursery *n)
+ *     {
+ *         struct kin_outcome how;
+ *         return kin_nursery_poll(n, &how) != KIN_EMPTY;
+ *     }
+ *
  * From:    task, the owner
  * Parks:   no
- * Returns: KIN_EMPTY while a child lives or may come, else as kin_nursery_join would
+ * Returns: KIN_EMPTY while a child lives or may come, else as kin_nursery_join would, again and
+ *          again
  * Spec:    [NSM:5.2]
  */
 KIN_API int kin_nursery_poll(struct kin_nursery *n, struct kin_outcome *out);
@@ -243,17 +253,32 @@ KIN_API int kin_nursery_poll(struct kin_nursery *n, struct kin_outcome *out);
  * kin_nursery_state - which of the five states it is in.
  * @n: a nursery.
  *
+ * Whoever is not the owner sees to it that the join cannot return meanwhile: n is the owner's.
+ *
  * From:    anywhere
- * Returns: the state; another thread may have changed it by the time it is read
+ * Returns: the state; another thread may have changed it by the time it is read. KIN_NURSERY_CLOSED
+ *          for NULL, and for one that was never opened
  * Spec:    [NSM:2.2]
  */
 KIN_API enum kin_nursery_state kin_nursery_state(const struct kin_nursery *n);
 
 /**
  * kin_nursery_errors - the failures that were kept, in order of time.
- * @n:   a joined nursery.
- * @buf: receives at most cap of them; may be NULL when cap is 0.
+ * @n:   a nursery; before the join there may be more in a moment.
+ * @buf: receives at most cap of them; NULL: they are only counted.
  * @cap: its length.
+ *
+ * Example:
+ *     void complain(struct kin_nursery *n)
+ *     {
+ *         struct kin_outcome how[16];
+ *         size_t kept = kin_nursery_errors(n, how, 16);
+ *         for (size_t i = 0; i < kept && i < 16; i++)
+ *             fprintf(stderr, "task %llu: %s\n", (unsigned long long)how[i].task,
+ *                     kin_status_text(how[i].status));
+ *         if (kin_nursery_errors_dropped(n))
+ *             fprintf(stderr, "and %zu more\n", kin_nursery_errors_dropped(n));
+ *     }
  *
  * From:    task, the owner
  * Returns: how many are kept; valid until n is opened again
@@ -263,7 +288,7 @@ KIN_API size_t kin_nursery_errors(struct kin_nursery *n, struct kin_outcome *buf
 
 /**
  * kin_nursery_errors_dropped - failures beyond errors_max.
- * @n: a joined nursery.
+ * @n: a nursery.
  *
  * From:    task, the owner
  * Returns: how many were counted and not kept
@@ -280,6 +305,22 @@ KIN_API size_t kin_nursery_errors_dropped(const struct kin_nursery *n);
  * The nursery stays open and is joined all the same. The end of a child that was spawned without a
  * name can be waited for, but not be asked for afterwards: that is KIN_STALE.
  *
+ * Example:
+ *     int measure(void *arg);
+ *
+ *     int measure_once(void *arg)
+ *     {
+ *         struct kin_task_ref task;
+ *         struct kin_outcome how;
+ *         KIN_NURSERY(n);
+ *         int rc = kin_spawn_with(&n, NULL, measure, arg, 0, &task);
+ *         if (rc == 0)
+ *             rc = kin_task_join(&n, task, &how, kin_after(KIN_SEC(1)));
+ *         if (rc < 0)
+ *             return rc;
+ *         return how.severity == KIN_SEV_OK ? how.value : how.status;
+ *     }
+ *
  * From:    task, the owner of n
  * Parks:   yes
  * Cancel:  reports it
@@ -294,6 +335,20 @@ KIN_API KIN_MUST_USE int kin_task_join(struct kin_nursery *n, struct kin_task_re
  * kin_nursery_alloc - memory that lives until the join.
  * @n:    a nursery that is not terminal.
  * @size: bytes.
+ *
+ * Example:
+ *     #include <errno.h>
+ *
+ *     int work(void *job);
+ *
+ *     int start_job(struct kin_nursery *n, int number)
+ *     {
+ *         int *job = kin_nursery_alloc(n, sizeof *job);
+ *         if (!job)
+ *             return -ENOMEM;
+ *         *job = number;
+ *         return kin_spawn(n, work, job);
+ *     }
  *
  * From:    anywhere
  * Parks:   no

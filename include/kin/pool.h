@@ -5,9 +5,10 @@
  *     kin_pool_map     the items of an array, with a result for each
  *     kin_pool_each    whatever comes out of a channel, until it is closed
  *
- * At most limit tasks are made, and each does one item after the other. The call returns when the
- * last of them is over, so what fn points at may be the caller's own. When fn fails the rest is
- * cancelled, or goes on, as on_error says:
+ * At most limit tasks are made, and each does one item after the other. They hold the capabilities
+ * of the caller, in every profile. The call returns when the last of them is over, so what fn
+ * points at may be the caller's own. When fn fails the rest is cancelled, or goes on, as on_error
+ * says:
  *
  *     KIN_FAIL_FAST    items that are not begun never are, those in flight are cancelled and waited
  *                      for; the call returns the first failure in time
@@ -78,7 +79,8 @@ struct kin_pool_options {
  * Cancel:  cancels what is in flight; it is waited for all the same
  * Returns: 0 when every item succeeded; the first failure; KIN_TIMEOUT when the deadline came;
  *          KIN_CANCELLED; -EINVAL for NULL or a wrong size, -EOVERFLOW for more items than can be
- *          addressed, -ENOMEM, KIN_NOCAP, KIN_BUDGET, KIN_NOTASK
+ *          addressed, -ENOMEM, KIN_NOCAP, KIN_BUDGET, KIN_NOTASK, KIN_UNSUPPORTED in the core
+ *          profile
  */
 KIN_API KIN_MUST_USE int kin_pool_map(const struct kin_pool_options *options, kin_pool_fn *fn,
                                       void *items, size_t item_size, size_t count,
@@ -115,7 +117,7 @@ KIN_API KIN_MUST_USE int kin_pool_map(const struct kin_pool_options *options, ki
  * Cancel:  cancels what is in flight; it is waited for all the same
  * Returns: 0 when the channel is closed and every item succeeded; the first failure; KIN_TIMEOUT
  *          when the deadline came; KIN_CANCELLED; -EINVAL for NULL or a wrong size, -ENOMEM,
- *          KIN_NOCAP, KIN_BUDGET, KIN_NOTASK
+ *          KIN_NOCAP, KIN_BUDGET, KIN_NOTASK, KIN_UNSUPPORTED in the core profile
  */
 KIN_API KIN_MUST_USE int kin_pool_each(const struct kin_pool_options *options, kin_pool_fn *fn,
                                        struct kin_chan *from, kin_time deadline);

@@ -10,6 +10,7 @@
 #include <kin/status.h>
 #include <kin/time.h>
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -39,11 +40,11 @@ enum kin_profile {
     KIN_CORE         /* no scheduler: fn runs on the caller's thread, and nothing can be spawned */
 };
 
-/* How readiness of descriptors is found out. */
+/* How readiness of descriptors is found out, and who works on files. kin_stats_get tells which. */
 enum kin_poller {
-    KIN_POLLER_AUTO = 0, /* the best that works here */
-    KIN_POLLER_URING,
-    KIN_POLLER_EPOLL
+    KIN_POLLER_AUTO = 0, /* epoll; files by io_uring if the system lets us, else by threads */
+    KIN_POLLER_URING,    /* io_uring for both; where it is refused kin_run is KIN_UNSUPPORTED */
+    KIN_POLLER_EPOLL     /* epoll; files by threads */
 };
 
 /* Something an operator should know. Strings are valid during the callback only. A callback may end
@@ -65,7 +66,7 @@ struct kin_config {
     struct kin_budget budget;          /* what the whole runtime may use; all zero: no limit */
     unsigned yield_interval;           /* operations of a turn, at most 65535; 0: the profile's */
     enum kin_victim victim;            /* 0: random */
-    enum kin_poller poller;            /* 0: the best that works here */
+    enum kin_poller poller;            /* 0: epoll, and io_uring for files where it works */
     enum kin_on_overflow on_overflow;  /* 0: panic of the task */
     int64_t stall_threshold;           /* ns; 0: 10 ms; KIN_NEVER: workers are never replaced */
     void (*on_report)(const struct kin_report *report, void *arg); /* NULL: standard error */
@@ -93,10 +94,28 @@ struct kin_config {
  * From:    thread
  * Returns: what fn returned, -EINVAL for a wrong config, -EBUSY inside a task or another fn of the
  *          core profile, -ENOMEM, -EAGAIN when no thread can be had, KIN_UNSUPPORTED under a user
- *          shadow stack
+ *          shadow stack or for a poller that was asked for by name and is refused
  * Spec:    [SCHED:6.2.1] [SCHED:6.2.2] [SCHED:6.2.3] [SCHED:9.3.1] [SCHED:10.2.1] [SCHED:13.2.1]
  */
 KIN_API KIN_MUST_USE int kin_run(const struct kin_config *config, kin_task_fn *fn, void *arg);
+
+/**
+ * kin_in_lab - whether a run of the lab is under way.
+ *
+ * For code that talks to what the lab cannot simulate. A program that links kin is never in the
+ * lab; one that links kin-lab is while kin_lab_run runs its test.
+ *
+ * Example:
+ *     int64_t patience(void)
+ *     {
+ *         return kin_in_lab() ? KIN_SEC(1) : KIN_SEC(60);
+ *     }
+ *
+ * From:    task, thread
+ * Parks:   no
+ * Returns: true inside of a run
+ */
+KIN_API bool kin_in_lab(void);
 
 KIN_END_DECLS
 

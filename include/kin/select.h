@@ -44,6 +44,7 @@ enum kin_case_kind {
     KIN_CASE_KIND_AFTER,    /* a time has passed since the call */
     KIN_CASE_KIND_EVENT,    /* an event is set */
     KIN_CASE_KIND_TASK,     /* a task is over */
+    KIN_CASE_KIND_SIGNAL,   /* a signal of the operating system arrives */
     KIN_CASE_KIND_READ,     /* a descriptor can be read */
     KIN_CASE_KIND_WRITE     /* a descriptor can be written */
 };
@@ -59,6 +60,7 @@ struct kin_case {
         struct kin_task_ref task;
         int64_t ns;
         int fd;
+        int signo;
     } on;
     union {
         const void *from; /* what is sent */
@@ -158,6 +160,27 @@ static inline struct kin_case kin_case_task(struct kin_task_ref task)
 }
 
 /**
+ * kin_case_signal - the case that a signal of the operating system arrives.
+ * @signo: as for kin_signal_wait; 0: never.
+ *
+ * Needs KIN_CAP_PROCESS.
+ *
+ * From:    anywhere
+ * Returns: the case; its status is 0, -EINVAL for a signal that cannot be waited for, -ENOMEM,
+ *          -EAGAIN
+ */
+static inline struct kin_case kin_case_signal(int signo)
+{
+    struct kin_case made;
+    made.kind = KIN_CASE_KIND_SIGNAL;
+    made.status = 0;
+    made.on.ns = 0;
+    made.on.signo = signo;
+    made.item.to = 0;
+    return made;
+}
+
+/**
  * kin_case_read - the case that a descriptor can be read without waiting.
  * @fd: a descriptor; a negative one: never.
  *
@@ -196,6 +219,7 @@ static inline struct kin_case kin_case_write(int fd)
 #define KIN_CASE_AFTER(ns) kin_case_after(ns)
 #define KIN_CASE_EVENT(event) kin_case_event(event)
 #define KIN_CASE_TASK(task) kin_case_task(task)
+#define KIN_CASE_SIGNAL(signo) kin_case_signal(signo)
 #define KIN_CASE_READ(fd) kin_case_read(fd)
 #define KIN_CASE_WRITE(fd) kin_case_write(fd)
 

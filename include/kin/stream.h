@@ -56,7 +56,8 @@ enum kin_broadcast_mode {
  * Parks:   no
  * Budget:  1 op
  * Returns: 0, -EINVAL for NULL, capacity 0 or an unknown mode, -EOVERFLOW when an item or the whole
- *          is too large, -ENOMEM, KIN_NOCAP without KIN_CAP_CHANNEL, KIN_BUDGET
+ *          is too large, -ENOMEM, KIN_NOCAP without KIN_CAP_CHANNEL, KIN_BUDGET, KIN_CANCELLED
+ *          when a turn ended here and the task has been cancelled
  */
 KIN_API KIN_MUST_USE int kin_broadcast_create(struct kin_broadcast **out, size_t item_size,
                                               size_t capacity, enum kin_broadcast_mode mode);
@@ -154,7 +155,8 @@ KIN_API KIN_MUST_USE int kin_broadcast_send(struct kin_broadcast *broadcast, con
  * From:    anywhere
  * Parks:   no
  * Budget:  1 op
- * Returns: 0, KIN_CLOSED, -EINVAL for NULL, -ENOMEM, KIN_NOCAP, KIN_BUDGET
+ * Returns: 0, KIN_CLOSED, -EINVAL for NULL, -ENOMEM, KIN_NOCAP, KIN_BUDGET, KIN_CANCELLED as
+ *          kin_broadcast_create
  */
 KIN_API KIN_MUST_USE int kin_broadcast_subscribe(struct kin_broadcast *broadcast,
                                                  struct kin_subscriber **out);
@@ -230,7 +232,7 @@ KIN_API void kin_subscriber_unref(struct kin_subscriber *subscriber);
  * Parks:   no
  * Budget:  1 op
  * Returns: 0, -EINVAL for NULL, -EOVERFLOW when the value is too large, -ENOMEM, KIN_NOCAP without
- *          KIN_CAP_CHANNEL, KIN_BUDGET
+ *          KIN_CAP_CHANNEL, KIN_BUDGET, KIN_CANCELLED as kin_broadcast_create
  */
 KIN_API KIN_MUST_USE int kin_watch_create(struct kin_watch **out, size_t item_size,
                                           const void *initial);
@@ -291,6 +293,14 @@ KIN_API KIN_MUST_USE int kin_watch_set(struct kin_watch *watch, const void *item
  * @watch:   a watch, closed or not.
  * @item:    receives it; may be NULL.
  * @version: receives its version, to wait for a newer one; may be NULL.
+ *
+ * Example:
+ *     int level_now(struct kin_watch *level)
+ *     {
+ *         int value = 0;
+ *         int rc = kin_watch_get(level, &value, NULL);
+ *         return rc < 0 ? rc : value;
+ *     }
  *
  * From:    task, thread
  * Parks:   only when its budget is used up

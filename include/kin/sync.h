@@ -76,7 +76,7 @@ struct kin_barrier {
  *
  * A task that ends while it holds a mutex breaks it: what the mutex protects was left in the middle
  * of something. That is reported, and everybody who wants the mutex is told -EOWNERDEAD from then
- * on.
+ * on. Of a task that held more than six locks at a time it is reported when somebody wants one.
  *
  * Example:
  *     struct account {
@@ -155,7 +155,8 @@ KIN_API KIN_MUST_USE int kin_rwlock_read_lock(struct kin_rwlock *rwlock, kin_tim
 
 /**
  * kin_rwlock_read_unlock - one reader less.
- * @rwlock: a lock that a reader holds; else the process aborts.
+ * @rwlock: a lock that the running task holds as reader. When nobody reads, or the task holds no
+ *          lock at all, the process aborts.
  *
  * From:    task
  * Parks:   no
@@ -246,6 +247,24 @@ KIN_API void kin_cond_signal(struct kin_cond *cond);
 /**
  * kin_cond_broadcast - wake every task that waits now.
  * @cond: the condition.
+ *
+ * Example:
+ *     struct door {
+ *         struct kin_mutex mutex;
+ *         struct kin_cond opened;
+ *         int is_open;
+ *     };
+ *
+ *     int open_door(struct door *door)
+ *     {
+ *         int rc = kin_mutex_lock(&door->mutex, KIN_NEVER);
+ *         if (rc < 0)
+ *             return rc;
+ *         door->is_open = 1;
+ *         kin_cond_broadcast(&door->opened);
+ *         kin_mutex_unlock(&door->mutex);
+ *         return 0;
+ *     }
  *
  * From:    anywhere
  * Parks:   no
@@ -467,6 +486,19 @@ KIN_API KIN_MUST_USE int kin_once_do(struct kin_once *once, kin_task_fn *fn, voi
  * kin_barrier_init - make a barrier for so many.
  * @barrier: storage; nobody may be using it.
  * @parties: how many must come, at least 1. A barrier that is all zero is for nobody.
+ *
+ * Example:
+ *     int compute(void *barrier);
+ *
+ *     int compute_together(size_t count)
+ *     {
+ *         struct kin_barrier barrier;
+ *         int rc = kin_barrier_init(&barrier, count);
+ *         KIN_NURSERY(n);
+ *         for (size_t i = 0; i < count && rc == 0; i++)
+ *             rc = kin_spawn(&n, compute, &barrier);
+ *         return rc < 0 ? rc : kin_nursery_join(&n, NULL);
+ *     }
  *
  * From:    anywhere
  * Parks:   no

@@ -79,8 +79,19 @@ KIN_API int kin_checkpoint(void);
 /**
  * kin_cancelled - whether the running task was asked to stop.
  *
+ * Example:
+ *     int count_up(void *arg)
+ *     {
+ *         long *counter = arg;
+ *         while (!kin_cancelled()) {
+ *             ++*counter;
+ *             kin_ignore(kin_checkpoint());
+ *         }
+ *         return KIN_CANCELLED;
+ *     }
+ *
  * From:    anywhere
- * Returns: true as soon as it was asked; false outside a task
+ * Returns: true as soon as it was asked, also under a mask; false outside a task
  */
 KIN_API bool kin_cancelled(void);
 
@@ -100,8 +111,18 @@ KIN_API int kin_cancel_reason(void);
  * In between, waits are not ended by a cancellation and neither yield nor checkpoint reports one;
  * kin_cancelled does. A nursery that is opened in between is out of its reach, too, so that others
  * can help to clean up; if it is still open at kin_unmask, it is cancelled then. Deadlines hold as
- * ever. Masks nest. They are bounded: when the grace of the nursery that was cancelled is over, the
- * task is reported and its masks are void.
+ * ever. Masks nest, 255 deep at most. They are bounded: when the grace of the nursery that was
+ * cancelled is over, the task is reported and its masks are void.
+ *
+ * Example:
+ *     int say_goodbye(struct kin_chan *chan)
+ *     {
+ *         static const char bye[16] = "goodbye";
+ *         kin_mask();
+ *         int rc = kin_chan_send(chan, bye, kin_after(KIN_MS(100)));
+ *         kin_unmask();
+ *         return rc;
+ *     }
  *
  * From:    task; elsewhere it does nothing
  * Parks:   no
@@ -188,10 +209,19 @@ KIN_API KIN_NORETURN void kin_fail(int status, const char *fmt, ...) KIN_PRINTF(
 
 /**
  * kin_panic - end the running task because a rule of its own was broken.
- * @fmt: like printf: %s %d %u %x %c %p %ld %lu %lld %llu %zu and widths.
+ * @fmt: like printf: %s %d %u %x %c %p %ld %lu %lld %llu %zu and widths; from the first conversion
+ *       that is none of these on, the text is printed as it is. NULL: no reason is given.
  *
  * As kin_fail, but the outcome is KIN_SEV_PANIC with KIN_PANICKED and the text is reported. The
  * process goes on. Outside a task it aborts.
+ *
+ * Example:
+ *     int nth(const int *numbers, int count, int n)
+ *     {
+ *         if (n < 0 || n >= count)
+ *             kin_panic("there are %d numbers, and no number %d", count, n);
+ *         return numbers[n];
+ *     }
  *
  * From:    anywhere
  * Returns: never

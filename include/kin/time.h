@@ -21,6 +21,9 @@ typedef int64_t kin_time;
 /* The deadline that never comes. */
 #define KIN_NEVER INT64_MAX
 
+/* Where a grace is asked for: none, what has to end is killed at once. */
+#define KIN_BRUTAL ((int64_t)-1)
+
 /* Durations in nanoseconds. x may be an integer or a fraction: KIN_MS(1.5). */
 #define KIN_NS(x) ((int64_t)(x))
 #define KIN_US(x) ((int64_t)(INT64_C(1000) * (x)))
@@ -80,9 +83,10 @@ KIN_API kin_time kin_after(int64_t ns);
  *
  * From:    task
  * Parks:   yes
+ * Needs:   KIN_CAP_TIME
  * Cancel:  at once, and while it sleeps
  * Budget:  1 op
- * Returns: 0 when the time came, KIN_CANCELLED, KIN_TIMEOUT, KIN_BUDGET, KIN_NOTASK
+ * Returns: 0 when the time came, KIN_CANCELLED, KIN_TIMEOUT, KIN_BUDGET, KIN_NOCAP, KIN_NOTASK
  */
 KIN_API KIN_MUST_USE int kin_sleep(kin_time deadline);
 

@@ -25,6 +25,8 @@ struct kin_stats {
     uint32_t workers_replaced; /* stuck ones that were given a replacement */
     uint64_t stacks;          /* stacks ever made */
     uint64_t timers;          /* deadlines waiting */
+    const char *poller;       /* what watches descriptors: "epoll", "io_uring"; NULL: nothing yet */
+    const char *files;        /* what works on files: "io_uring", "threads"; NULL: nothing yet */
 };
 
 /**
@@ -48,12 +50,27 @@ KIN_API int kin_stats_get(struct kin_stats *out);
 KIN_API int kin_dump(int fd);
 
 /**
- * kin_lock_cycles - find rings of mutexes, each held by a task that waits for the next.
+ * kin_lock_cycles - find rings of locks, each held by a task that waits for the next.
  * @fd: where each ring is printed to, a line for each task in it.
  *
- * Nobody is stopped, and what is reported was true when it was found. When all tasks of a runtime
- * wait for each other and nothing can wake them, that is reported without being asked for, through
- * on_report with KIN_DEADLOCK.
+ * Looks at mutexes, and at rwlocks that a writer holds: who reads is not known. Locks that are held
+ * by tasks of another runtime are not followed. Nobody is stopped, and what is reported was true
+ * when it was found. When all tasks of a runtime wait for each other and nothing can wake them,
+ * that is reported without being asked for, through on_report with KIN_DEADLOCK.
+ *
+ * Example:
+ *     #include <errno.h>
+ *     int look_for_rings(void *arg)
+ *     {
+ *         (void)arg;
+ *         for (;;) {
+ *             int rc = kin_sleep(kin_after(KIN_SEC(10)));
+ *             if (rc < 0)
+ *                 return rc;
+ *             if (kin_lock_cycles(2) > 0)
+ *                 return KIN_DEADLOCK;
+ *         }
+ *     }
  *
  * From:    task
  * Parks:   no

@@ -30,7 +30,7 @@ _Noreturn void kin__check_failed(const char *condition, const char *clause, cons
 #define KIN__ASSERT(condition, clause) ((void)sizeof((condition) ? 1 : 0))
 #endif
 
-#ifdef KIN_LAB
+#ifdef KIN__LAB
 #define KIN__AUDIT(condition, clause) KIN__CHECK(condition, clause)
 #else
 #define KIN__AUDIT(condition, clause) ((void)sizeof((condition) ? 1 : 0))

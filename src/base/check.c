@@ -48,6 +48,7 @@ _Noreturn void kin__check_failed(const char *condition, const char *clause, cons
     kin__text_printf(&text, "kin: check failed: %s [%s] at %s:%d in %s", condition, clause, file,
                      line, function);
     check_append_task(&text);
+    KIN__LAB_ABORT(memory);
     kin__text_end_line(&text);
     kin__plat_write(CHECK_STDERR, text.buf, text.len);
     kin__plat_abort();

@@ -22,18 +22,37 @@ struct kin__lock {
  * in moments belongs to the operating system; declared here so that everybody can lock. */
 void kin__lock_slow(kin__a32 *word);
 
-static inline void kin__lock_take(struct kin__lock *lock, enum kin__lock_rank rank)
+/* In the lab a lock stands for what it guards, but for those of queues, pools and wheels: what is
+ * in them is not the program's state. */
+static inline void kin__lock_touch(struct kin__lock *lock, enum kin__lock_rank rank, unsigned mode)
+{
+    if (rank <= KIN__RANK_WAIT || rank == KIN__RANK_LEAF)
+        KIN__LAB_TOUCH(&lock->word, mode);
+    (void)lock, (void)mode;
+}
+
+/* For somebody who changes what the lock guards in this way: KIN__LAB_ADD if the order of such
+ * changes is seen by nobody. */
+static inline void kin__lock_take_to(struct kin__lock *lock, enum kin__lock_rank rank,
+                                     unsigned mode)
 {
     kin__rank_take(rank);
+    kin__lock_touch(lock, rank, mode);
     /* pairs with the release in kin__lock_give */
-    if (KIN__UNLIKELY(kin__xchg_acquire(&lock->word, 1u) != 0))
+    if (KIN__UNLIKELY(kin__xchg_acquire_quiet(&lock->word, 1u) != 0))
         kin__lock_slow(&lock->word);
+}
+
+static inline void kin__lock_take(struct kin__lock *lock, enum kin__lock_rank rank)
+{
+    kin__lock_take_to(lock, rank, KIN__LAB_WRITE);
 }
 
 static inline bool kin__lock_try(struct kin__lock *lock, enum kin__lock_rank rank)
 {
+    kin__lock_touch(lock, rank, KIN__LAB_WRITE);
     /* relaxed: a hint; the exchange pairs with the release in kin__lock_give */
-    if (kin__load_relaxed(&lock->word) != 0 || kin__xchg_acquire(&lock->word, 1u) != 0)
+    if (kin__load_quiet(&lock->word) != 0 || kin__xchg_acquire_quiet(&lock->word, 1u) != 0)
         return false;
     kin__rank_take(rank);
     return true;
@@ -41,10 +60,10 @@ static inline bool kin__lock_try(struct kin__lock *lock, enum kin__lock_rank ran
 
 static inline void kin__lock_give(struct kin__lock *lock, enum kin__lock_rank rank)
 {
-    KIN__ASSERT(kin__load_relaxed(&lock->word) == 1, "house"); /* alone: the holder's own word */
+    KIN__ASSERT(kin__load_quiet(&lock->word) == 1, "house"); /* alone: the holder's own word */
     kin__rank_give(rank);
     /* pairs with the acquire in kin__lock_take, kin__lock_try and kin__lock_slow */
-    kin__store_release(&lock->word, 0u);
+    kin__store_release_quiet(&lock->word, 0u);
 }
 
 #endif

@@ -11,6 +11,7 @@ enum kin__lock_rank {
     KIN__RANK_NURSERY = 1, /* a nursery's word; outer before inner while a cancel walks down */
     KIN__RANK_TASK,        /* the stack of nurseries a task owns */
     KIN__RANK_WAIT,        /* a waitable's list of waiters */
+    KIN__RANK_POLLER,      /* the list of pollers */
     KIN__RANK_TIMER,       /* a timer wheel */
     KIN__RANK_POOL,        /* start, retirement and sleep of workers */
     KIN__RANK_INJECT,      /* the global queue */
@@ -26,6 +27,10 @@ enum kin__lock_rank {
 void kin__rank_take(enum kin__lock_rank rank);
 void kin__rank_give(enum kin__lock_rank rank);
 bool kin__rank_holds_none(void);
+#ifdef KIN__LAB
+/* Whoever held locks is gone, and so are the locks. */
+void kin__rank_forget(void);
+#endif
 #else
 static inline void kin__rank_take(enum kin__lock_rank rank)
 {
@@ -38,6 +43,9 @@ static inline void kin__rank_give(enum kin__lock_rank rank)
 static inline bool kin__rank_holds_none(void)
 {
     return true;
+}
+static inline void kin__rank_forget(void)
+{
 }
 #endif
 

@@ -51,12 +51,12 @@ INLINE uint32_t publish(struct kin__task *task, uint64_t ticket, struct kin__cas
 /* Leaves the stack until somebody has claimed the park and delivered. */
 static inline void park(struct kin__task *task, const char *what)
 {
-    kin__store_relaxed(&task->waiting, what); /* relaxed: for dumps */
+    kin__store_quiet(&task->waiting, what); /* relaxed: for dumps */
     if (KIN__LIKELY(!(task->flags & KIN__TASK_THREAD)))
         kin__worker_park(task);
     else
         kin__thread_park(task);
-    kin__store_relaxed(&task->waiting, NULL); /* relaxed: for dumps */
+    kin__store_quiet(&task->waiting, NULL); /* relaxed: for dumps */
 }
 
 /* One park: the index of the case that completed, KIN_CANCELLED, or PARK_AGAIN when one was
@@ -121,7 +121,7 @@ int kin__wait_any(struct kin__case *cases, uint32_t count, unsigned flags, int *
     struct kin__task *task = worker ? kin__worker_current(worker) : NULL;
     if (!task)
         return KIN_NOTASK; /* [NCG-5] [N1002] */
-    kin__entry_check(task);
+    kin__entry_check_room(task);
     bool tries = !(flags & KIN__WAIT_TRIED) && !worker->sched->hard.park;
     return wait_cases(task, cases, count, flags, tries, status);
 }
@@ -134,7 +134,7 @@ int kin__wait(const struct kin__waitable *ops, void *object, void *io, unsigned 
     int status = 0;
     if (!task)
         return KIN_NOTASK;
-    kin__entry_check(task);
+    kin__entry_check_room(task);
     one.ops = ops;
     one.object = object;
     one.io = io;

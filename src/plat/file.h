@@ -14,7 +14,9 @@ struct stat;
 
 /* The descriptor, close-on-exec and non-blocking, or -errno. */
 int kin__file_open(const char *path, int flags, unsigned mode, bool may_wait);
-/* One call: how many bytes, which may be fewer than asked for. */
+/* One call: how many bytes, which may be fewer than asked for. Without waiting, -EAGAIN means that
+ * it is a file and would wait, -ENOTSUP that something else is wrong, and the same call says what
+ * if it may wait. */
 int64_t kin__file_pread(int fd, void *buf, size_t size, int64_t offset, bool may_wait);
 int64_t kin__file_pwrite(int fd, const void *buf, size_t size, int64_t offset, bool may_wait);
 /* is_data: without what is not needed to read the file again. */

@@ -35,7 +35,7 @@ void kin__thread_join(struct kin__thread *thread);
 int64_t kin__thread_cpu_ns(const struct kin__thread *thread);
 /* Whether the thread sleeps in the kernel right now, as against running or waiting for a CPU. */
 bool kin__thread_is_asleep(const struct kin__thread *thread);
-/* How many threads the process has; 0: cannot be told. */
+/* How many threads the process has, without those that the kernel has in it; 0: cannot be told. */
 unsigned kin__process_threads(void);
 /* Describes the calling thread, for the two functions above; never joined. */
 void kin__thread_adopt(struct kin__thread *thread);
@@ -45,7 +45,7 @@ void kin__thread_yield(void);
 /* One pointer per thread. Never remembered by the compiler: after a switch a task may be on another
  * thread, and a cached TLS address would be the old thread's. On x86-64 two volatile instructions,
  * which read the thread register anew each time and cost a third of a call; a call elsewhere. */
-#if defined(__x86_64__) && defined(__LP64__) && !defined(KIN_LAB)
+#if defined(__x86_64__) && defined(__LP64__)
 #define KIN__SELF_INLINE 1
 static inline void *kin__self_get(void)
 {
@@ -79,6 +79,9 @@ void kin__membarrier(void);
 /* ---- time (linux/clock.c) ---- */
 
 int64_t kin__clock_now(void); /* CLOCK_MONOTONIC in ns */
+#ifdef KIN__LAB
+int64_t kin__host_now(void); /* the same, in a run of the lab too */
+#endif
 
 /* ---- memory (linux/vm.c) ---- */
 
@@ -110,6 +113,12 @@ void *kin__heap_alloc(size_t bytes);       /* zeroed, 16-aligned; NULL when ther
 void kin__heap_free(void *p);              /* NULL is fine */
 void *kin__heap_alloc_lines(size_t bytes); /* the same, aligned to a cache line */
 void kin__heap_free_lines(void *p);
+#ifdef KIN__LAB
+void *kin__host_alloc(size_t bytes); /* the same, for the lab itself: outlives a run */
+void kin__host_free(void *p);
+void *kin__host_alloc_lines(size_t bytes);
+void kin__host_free_lines(void *p);
+#endif
 
 /* ---- failing on purpose (linux/heap.c) ---- */
 
@@ -121,7 +130,7 @@ uint64_t kin__plat_requests(void);
 /* Counts one request; false when it must fail. Called by the functions of this floor. */
 bool kin__plat_request(void);
 
-/* ---- descriptors (linux/epoll.c, linux/fd.c) ---- */
+/* ---- descriptors (linux/fd.c; who watches them: poller.h) ---- */
 
 struct kin__ready {
     uint64_t data;
@@ -130,19 +139,7 @@ struct kin__ready {
 #define KIN__READY_READ 1u
 #define KIN__READY_WRITE 2u
 #define KIN__READY_MORE 4u /* beside data to read: an end, an error, urgent data */
-
-/* A set of descriptors that are watched, edge-triggered, in both directions. All 0 or -errno. */
-int kin__epoll_create(void);
-int kin__epoll_add(int set, int fd, uint64_t data);
-/* Reports again what is ready now. -ENOENT: it is not in the set. */
-int kin__epoll_rearm(int set, int fd, uint64_t data);
-int kin__epoll_remove(int set, int fd);
-/* Waits at most ns for something to be ready: 0 not at all, -1 without end. How many, or 0. */
-int kin__epoll_wait(int set, struct kin__ready *ready, int max, int64_t ns);
-/* A descriptor that is ready to be read from a set on until it is cleared. */
-int kin__bell_create(void);
-void kin__bell_ring(int bell);
-void kin__bell_clear(int bell);
+#define KIN__READY_LOST 8u /* not ready: the watch has ended without anything to tell */
 
 int kin__fd_close(int fd);
 /* Makes sure that calls on it do not block: 0 or -errno. */
@@ -163,6 +160,9 @@ int kin__fd_pipe(int fds[2]);
 int kin__fd_shutdown(int fd, int how);
 /* Which of bits (KIN__READY_) it is ready for now; 0: none; -errno. */
 int kin__fd_look(int fd, unsigned bits);
+/* What the number stands for. */
+enum kin__fd_kind { KIN__FD_KIND_OTHER, KIN__FD_KIND_SOCKET, KIN__FD_KIND_FILE };
+enum kin__fd_kind kin__fd_kind(int fd);
 
 /* ---- sockets (linux/socket.c) ---- */
 

@@ -25,7 +25,7 @@
 #include "base/atomic.h"
 #include "task/task.h"
 
-#ifdef KIN_LAB
+#if defined(KIN__LAB) || defined(KIN_ATOMS)
 #define KIN__DEQUE_SIZE 4u
 #else
 #define KIN__DEQUE_SIZE 256u

@@ -11,6 +11,7 @@
 #define KIN_SCHED_ENTRY_H
 
 #include "base/assert.h"
+#include "base/lab.h"
 #include "plat/context.h"
 #include "sched/worker.h"
 #include "task/task.h"
@@ -24,10 +25,18 @@
 /* The task has less room than that: touches the guard. */
 void kin__entry_overflow(struct kin__task *task);
 
-static inline void kin__entry_check(struct kin__task *task)
+/* The check alone: behind a door that was passed already, and where others may run anyway. */
+static inline void kin__entry_check_room(struct kin__task *task)
 {
     if (KIN__UNLIKELY((const char *)__builtin_frame_address(0) - task->low < KIN__ENTRY_ROOM))
         kin__entry_overflow(task);
+}
+
+/* In the lab others may run at every door. */
+static inline void kin__entry_check(struct kin__task *task)
+{
+    kin__entry_check_room(task);
+    KIN__LAB_POINT();
 }
 
 /* The same for calls that may come from anywhere. */

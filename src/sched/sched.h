@@ -98,13 +98,16 @@ extern _Atomic(struct kin__sched *) kin__scheds[KIN__SCHEDS_MAX];
 /* The runtime of a task that is not over. */
 static inline struct kin__sched *kin__task_sched(const struct kin__task *task)
 {
-    return kin__load_relaxed(&kin__scheds[task->runtime]); /* relaxed: constant while it lives */
+    return kin__load_quiet(&kin__scheds[task->runtime]); /* relaxed: constant while it lives */
 }
 
 /* ---- life ---- */
 
 /* 0, or -EINVAL for a config that makes no sense. */
 int kin__config_check(const struct kin_config *config);
+/* Fills in the config of a scheduler that is being made, and what follows from it alone; given may
+ * be NULL. 0, -EINVAL, KIN_UNSUPPORTED. */
+int kin__config_fill(struct kin__sched *sched, const struct kin_config *given);
 /* Checks config, allocates, starts nothing. 0, -EINVAL, -ENOMEM. */
 int kin__sched_create(const struct kin_config *config, const struct kin__owner_ops *owner,
                       const struct kin__source *source, struct kin__sched **out);
@@ -128,9 +131,13 @@ void kin__schedule_new_slow(struct kin__task *task);
 static inline void kin__schedule_new(struct kin__worker *worker, struct kin__task *task)
 {
     kin__word_move(task, KIN__INIT, KIN__RUNNABLE, KIN__BY_SPAWNER);
+#ifdef KIN__LAB
+    (void)worker; /* it has no queues */
+#else
     if (KIN__LIKELY(worker && worker->runtime == task->runtime && !worker->sched->hard.steal))
         kin__worker_push_new(worker, task);
     else
+#endif
         kin__schedule_new_slow(task);
 }
 

@@ -23,6 +23,7 @@
 
 #define YIELD_PICKS 256u     /* picks for which turned ones pass over tasks that yielded */
 #define POLL_NS 20000        /* a worker with work polls what is outside this often */
+#define POLL_LATE_NS 500000  /* and no less often than that while woken tasks are in line */
 #define CHILD_TURNS 16u      /* turns that a join with children of its own to run may put off */
 
 /* ---- the queues; all with the bias held ---- */
@@ -194,8 +195,11 @@ static __attribute__((noinline)) void look_around(struct kin__worker *worker)
         if (kin__load_relaxed(&sched->workers[i].next_deadline) <= worker->now)
             sched->source->poll(&sched->workers[i], worker->now);
     }
-    /* relaxed: a hint */
-    if (has_io && worker->now - kin__load_relaxed(&sched->polled_at) >= POLL_NS)
+    /* Whoever is woken now goes behind those in line, and by then what the wake has touched is cold
+     * again: so they run first. relaxed: a hint */
+    int64_t since = worker->now - kin__load_relaxed(&sched->polled_at);
+    bool has_line = kin__load_relaxed(&worker->ready.head) != NULL; /* alone: the owner's own */
+    if (has_io && since >= (has_line ? POLL_LATE_NS : POLL_NS))
         (void)kin__idle_poll(sched, worker->now);
     kin__store_relaxed(&worker->is_polling, 0u); /* relaxed: as above */
 }

@@ -145,13 +145,12 @@ static inline struct kin__worker *kin__worker_self(void)
 
 static inline struct kin__task *kin__worker_current(struct kin__worker *worker)
 {
-    /* alone: the owner's own; the monitor only reports */
-    return kin__load_relaxed(&worker->current);
+    return kin__load_quiet(&worker->current); /* alone: the owner's own; the monitor reports */
 }
 
 static inline void kin__worker_set_current(struct kin__worker *worker, struct kin__task *task)
 {
-    kin__store_relaxed(&worker->current, task); /* alone: as above */
+    kin__store_quiet(&worker->current, task); /* alone: as above */
 }
 
 /* The running task; NULL outside one. */
@@ -183,8 +182,10 @@ static inline void kin__fifo_push_first(struct kin__fifo *fifo, struct kin__task
 /* What will be needed soon. Of a queue of tasks that have begun: the stack of the next one, whose
  * frame the pop before this one has fetched, and the frame behind it; with many of them all are
  * cold, and each would cost half a dozen misses in a row. A task that has not begun may know one
- * that is further behind: see spill in worker.c. */
-static inline void kin__fifo_warm(struct kin__task *task, struct kin__task *next)
+ * that is further behind: see spill in worker.c. Always inline: gcc 12 takes a function that only
+ * fetches for one without effect and drops the calls. */
+static inline __attribute__((always_inline)) void kin__fifo_warm(struct kin__task *task,
+                                                                 struct kin__task *next)
 {
     if (KIN__UNLIKELY(!task->stack)) {
         uintptr_t warm = (uintptr_t)task->ctx.sp;

@@ -331,23 +331,34 @@ static int pay(struct kin__task *task, enum kin__part part, kin_time deadline)
     return rc;
 }
 
-/* All that an operation costs, or nothing. */
+/* Takes back what was paid of a part. */
+static void refund(struct kin__task *task, enum kin__part part)
+{
+    struct kin__wakes wakes = {0};
+    kin__account_unuse(account_of(task), part, 1, &wakes);
+    kin__wakes_run(&wakes);
+}
+
+/* All that an operation costs, or nothing. A select may cost both a channel operation and a system
+ * call. */
 static int charge(struct kin__task *task, unsigned what, kin_time deadline)
 {
     if (what & KIN__COST_CAPS & ~(unsigned)task->caps)
         return KIN_NOCAP;
+    if (KIN__LAB_EXHAUSTS())
+        return KIN_BUDGET;
     int rc = pay(task, KIN__PART_OPS, deadline);
-    if (rc == 0 && (what & KIN__COST_CHANNEL))
-        rc = pay(task, KIN__PART_CHANNEL_OPS, deadline);
-    else if (rc == 0 && (what & KIN__COST_SYSCALL))
-        rc = pay(task, KIN__PART_SYSCALLS, deadline);
-    else
+    if (KIN__UNLIKELY(rc < 0) || !(what & (KIN__COST_CHANNEL | KIN__COST_SYSCALL)))
         return rc;
-    if (KIN__UNLIKELY(rc < 0)) {
-        struct kin__wakes wakes = {0};
-        kin__account_unuse(account_of(task), KIN__PART_OPS, 1, &wakes);
-        kin__wakes_run(&wakes);
+    if (what & KIN__COST_CHANNEL)
+        rc = pay(task, KIN__PART_CHANNEL_OPS, deadline);
+    if (rc == 0 && (what & KIN__COST_SYSCALL)) {
+        rc = pay(task, KIN__PART_SYSCALLS, deadline);
+        if (KIN__UNLIKELY(rc < 0) && (what & KIN__COST_CHANNEL))
+            refund(task, KIN__PART_CHANNEL_OPS);
     }
+    if (KIN__UNLIKELY(rc < 0))
+        refund(task, KIN__PART_OPS);
     return rc;
 }
 
@@ -513,7 +524,7 @@ int kin_nursery_recharge(struct kin_nursery *n, struct kin_budget amount)
     if (!n)
         return -EINVAL;
     if (!self)
-        return KIN_NOTASK;
+        return kin__no_task();
     kin__entry_check(self);
     struct kin__scope *scope = kin__scope_lock(kin__handle_of(n));
     if (!scope)

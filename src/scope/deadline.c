@@ -76,11 +76,16 @@ void kin__deadline_arm(struct kin__scope *scope, kin_time deadline)
 
 static void on_grace(void *object, uint64_t name);
 
+int64_t kin__grace_locked(const struct kin__scope *scope)
+{
+    return scope->has & KIN__SCOPE_GRACE ? scope->grace_ns : GRACE_DEFAULT_NS;
+}
+
 void kin__grace_arm_locked(struct kin__scope *scope)
 {
     uint64_t word = kin__load_relaxed(&scope->word);            /* relaxed: under the lock */
     struct kin__task *owner = kin__load_relaxed(&scope->owner); /* relaxed: constant while open */
-    int64_t grace = scope->has & KIN__SCOPE_GRACE ? scope->grace_ns : GRACE_DEFAULT_NS;
+    int64_t grace = kin__grace_locked(scope);
     /* The one token is the walk's. An owner that is here itself, or joins, holds nothing back. */
     bool is_done = kin__scope_live(word) == 1 && (scope->is_waiting || owner == kin__task_self());
     if (word & KIN__OVERDUE)

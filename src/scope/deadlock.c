@@ -7,11 +7,13 @@
  * looked at without stopping them. It is reported and never fatal: the program may be one that is
  * meant to wait for a signal that ends it [A13].
  *
- * A ring of mutexes, each held by a task that waits for the next, is a deadlock of its own while
+ * A ring of locks, each held by a task that waits for the next, is a deadlock of its own while
  * everybody else goes on. It is looked for on request: each task's wait is peeked at, the owner of
- * the mutex is read through the kernel because its memory may be gone by then, and when the ring is
+ * the lock is read through the kernel because its memory may be gone by then, and when the ring is
  * closed every wait in it is looked at again. A task that is still in the same park has given up
- * nothing in between, so what is reported was true.
+ * nothing in between, so what is reported was true. A mutex has an owner, and so has a rwlock that
+ * a writer holds; readers are not known. A ring stays within one runtime: the stacks of another may
+ * be gone while they are looked at.
  */
 #include "scope/scope.h"
 
@@ -24,7 +26,7 @@
 #include <kin/view.h>
 
 #define TASKS_MAX 24u /* tasks that a report names; the others are counted */
-#define RING_MAX 64u  /* longest ring of mutexes that is followed */
+#define RING_MAX 64u  /* longest ring of locks that is followed */
 
 struct report {
     struct kin__sched *sched;
@@ -33,12 +35,17 @@ struct report {
     char memory[4096];
 };
 
-/* The owner of the mutex that the task waits for; 0: it waits for none. */
+/* The owner of the lock that the task waits for; 0: it waits for none. */
 static uint64_t holder_of(const struct kin__task *task, struct kin__waits *waits)
 {
     uint64_t word;
-    if (!kin__wait_peek(task, waits) || waits->ops->what != kin__owner_what_mutex ||
-        !kin__plat_peek(waits->object, &word, sizeof(word)) || !kin__wait_is_same(task, waits))
+    if (!kin__wait_peek(task, waits))
+        return 0;
+    bool is_rwlock = waits->ops->what == kin__owner_what_rwlock;
+    if (!is_rwlock && waits->ops->what != kin__owner_what_mutex)
+        return 0;
+    const char *at = (const char *)waits->object + (is_rwlock ? KIN__RWLOCK_WRITER_AT : 0);
+    if (!kin__plat_peek(at, &word, sizeof(word)) || !kin__wait_is_same(task, waits))
         return 0;
     return word & KIN__OWNER_MASK;
 }
@@ -78,7 +85,7 @@ void kin__deadlock_report(struct kin__sched *sched)
         kin__report(sched, KIN_DEADLOCK, 0, report.memory);
 }
 
-/* ---- rings of mutexes, on request ---- */
+/* ---- rings of locks, on request ---- */
 
 struct ring {
     const struct kin__task *tasks[RING_MAX];
@@ -86,7 +93,15 @@ struct ring {
     unsigned count;
 };
 
-/* The task that an owner names, if it is of this runtime and not over. */
+/* Whether a task is of this runtime and not over, so that its stack stays. */
+static bool is_ours(const struct kin__task *task, const struct kin__sched *sched)
+{
+    /* pairs with the run queue: a hint */
+    const struct kin__scope *scope = kin__load_acquire(&task->scope);
+    return scope && scope->sched == sched;
+}
+
+/* The task that an owner names, if it is not over. */
 static const struct kin__task *task_of_owner(uint64_t owner)
 {
     const struct kin__task *task = kin__task_find(owner);
@@ -95,14 +110,16 @@ static const struct kin__task *task_of_owner(uint64_t owner)
     return task;
 }
 
-/* Follows the mutexes from first until they lead back to it. False: they do not, or somebody in the
+/* Follows the locks from first until they lead back to it. False: they do not, or somebody in the
  * ring comes before it and it is that one's to report. */
-static bool follow(const struct kin__task *first, struct ring *ring)
+static bool follow(const struct kin__task *first, const struct kin__sched *sched,
+                   struct ring *ring)
 {
     const struct kin__task *task = first;
     ring->count = 0;
     do { /* ends: bounded */
-        if (!task || ring->count == RING_MAX || kin__task_id(task) < kin__task_id(first))
+        if (!task || !is_ours(task, sched) || ring->count == RING_MAX ||
+            kin__task_id(task) < kin__task_id(first))
             return false;
         ring->tasks[ring->count] = task;
         uint64_t holder = holder_of(task, &ring->waits[ring->count]);
@@ -129,17 +146,16 @@ static void look_at(struct kin__frame *frame, void *arg)
     struct ring ring;
     char memory[256];
     struct kin__text text;
-    /* pairs with the run queue: a hint */
-    const struct kin__scope *scope = kin__load_acquire(&task->scope);
-    if (!scope || scope->sched != search->sched || !follow(task, &ring))
+    if (!follow(task, search->sched, &ring))
         return;
     search->found++;
     for (unsigned i = 0; i < ring.count; i++) {
         const struct kin__task *holder = ring.tasks[(i + 1) % ring.count];
         kin__text_init(&text, memory, sizeof(memory));
-        kin__text_printf(&text, "%s task %llu waits for mutex %p held by task %llu",
+        kin__text_printf(&text, "%s task %llu waits for %s %p held by task %llu",
                          i ? "    and" : "cycle:", (unsigned long long)kin__task_id(ring.tasks[i]),
-                         ring.waits[i].object, (unsigned long long)kin__task_id(holder));
+                         ring.waits[i].ops->what, ring.waits[i].object,
+                         (unsigned long long)kin__task_id(holder));
         kin__text_end_line(&text);
         kin__plat_write(search->fd, memory, text.len);
     }

@@ -156,15 +156,19 @@ bool kin__child_done(struct kin__task *task)
         kin__budget_settle(task);
         kin__extra_discard(task);
     }
-    kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
+    kin__lock_take_to(&scope->lock, KIN__RANK_NURSERY, KIN__LAB_ADD);
     struct kin__list *next = task->sibling.next, *prev = task->sibling.prev;
     next->prev = prev;
     prev->next = next;
-    if (KIN__UNLIKELY(task->status != 0))
+    if (KIN__UNLIKELY(task->status != 0)) {
+        kin__scope_changes(scope);
         judge_locked(scope, task, &list);
+    }
     if (KIN__UNLIKELY(scope->has & (KIN__SCOPE_COUNTS | KIN__SCOPE_ENDERS | KIN__SCOPE_SLOTS |
-                                    KIN__SCOPE_KEEPS)))
+                                    KIN__SCOPE_KEEPS))) {
+        kin__scope_changes(scope);
         return end_rare_and_unlock(scope, task, list);
+    }
     /* relaxed: under the lock; over, for dumps and cancels */
     kin__store_relaxed(&task->scope, NULL);
     kin__scope_drop_and_unlock(scope);

@@ -96,7 +96,7 @@ void kin_panic(const char *fmt, ...)
     else
         kin__text_str(&text, "kin: panic outside a task: ");
     va_start(values, fmt);
-    kin__text_format(&text, fmt, values);
+    kin__text_format(&text, fmt ? fmt : "no reason given", values);
     va_end(values);
     if (!task) {
         kin__text_end_line(&text);
@@ -119,6 +119,7 @@ _Noreturn void kin__misuse(struct kin__task *task, const char *call, const char 
         kin__text_printf(&text, ", task %llu (%s), spawned at %p",
                          (unsigned long long)kin__task_id(task), kin__task_name(task),
                          (void *)(uintptr_t)task->site);
+    KIN__LAB_ABORT(memory);
     kin__text_end_line(&text);
     kin__plat_write(2, memory, text.len);
     kin__plat_abort();

@@ -427,6 +427,7 @@ static inline void release(struct kin__task *task, struct kin__handle *handle,
     handle->state = (int32_t)kin__scope_state(word);
     fill_outcome(scope, kin__scope_state(word), &handle->outcome);
     handle->is_joined = 1;
+    KIN__LAB_JOINED(scope);
     if (KIN__UNLIKELY(scope->has))
         release_rare_locked(scope);
     kin__store_release(&handle->scope, NULL); /* pairs with whoever finds it gone: state is there */
@@ -451,6 +452,12 @@ static int result_of(const struct kin__handle *handle, struct kin_outcome *out)
     return handle->outcome.status;
 }
 
+/* Why a handle has no scope: its open was refused, or, when it is all zero, never came. */
+static int why_not_open(const struct kin__handle *handle)
+{
+    return handle->open_status ? handle->open_status : KIN_NOSCOPE;
+}
+
 int kin_nursery_join(struct kin_nursery *n, struct kin_outcome *out)
 {
     struct kin__task *task = kin__task_self();
@@ -462,7 +469,7 @@ int kin_nursery_join(struct kin_nursery *n, struct kin_outcome *out)
     kin__entry_check(task);
     struct kin__scope *scope = kin__load_relaxed(&handle->scope); /* relaxed: the owner's own */
     if (KIN__UNLIKELY(!scope))
-        return handle->is_joined ? KIN_STALE : handle->open_status;
+        return handle->is_joined ? KIN_STALE : why_not_open(handle);
     if (KIN__UNLIKELY(kin__load_relaxed(&scope->owner) != task)) /* relaxed: open since long */
         kin__misuse(task, "kin_nursery_join", "only the task that opened a nursery joins it",
                     "NSM-2");
@@ -517,7 +524,7 @@ int kin_nursery_poll(struct kin_nursery *n, struct kin_outcome *out)
     kin__entry_check_self();
     struct kin__scope *scope = kin__scope_lock(handle);
     if (!scope)
-        return handle->is_joined ? result_of(handle, out) : handle->open_status;
+        return handle->is_joined ? result_of(handle, out) : why_not_open(handle);
     /* relaxed: under the lock */
     enum kin_nursery_state state = kin__scope_state(kin__load_relaxed(&scope->word));
     struct kin_outcome how;
@@ -537,8 +544,9 @@ enum kin_nursery_state kin_nursery_state(const struct kin_nursery *n)
         return KIN_NURSERY_CLOSED;
     kin__entry_check_self();
     struct kin__scope *scope = kin__scope_lock(handle);
-    if (!scope)
-        return (enum kin_nursery_state)handle->state;
+    if (!scope) /* all zero: it was never opened */
+        return handle->state == KIN_NURSERY_OPEN ? KIN_NURSERY_CLOSED
+                                                 : (enum kin_nursery_state)handle->state;
     /* relaxed: under the lock */
     enum kin_nursery_state state = kin__scope_state(kin__load_relaxed(&scope->word));
     kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
@@ -550,17 +558,29 @@ size_t kin_nursery_errors(struct kin_nursery *n, struct kin_outcome *buf, size_t
     const struct kin__handle *handle = n ? kin__handle_of(n) : NULL;
     if (!handle)
         return 0;
+    kin__entry_check_self();
+    struct kin__scope *scope = kin__scope_lock(handle); /* not joined yet: more may come */
     const struct kin__failure *errors = handle->more ? handle->more->errors : handle->errors;
-    for (size_t i = 0; i < handle->errors_kept && i < cap; i++)
+    size_t kept = handle->errors_kept;
+    for (size_t i = 0; buf && i < kept && i < cap; i++)
         buf[i] = (struct kin_outcome){(enum kin_severity)errors[i].severity, errors[i].status, 0,
                                       errors[i].task};
-    return handle->errors_kept;
+    if (scope)
+        kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
+    return kept;
 }
 
 size_t kin_nursery_errors_dropped(const struct kin_nursery *n)
 {
     const struct kin__handle *handle = (const struct kin__handle *)(const void *)n;
-    return handle ? handle->errors_dropped : 0;
+    if (!handle)
+        return 0;
+    kin__entry_check_self();
+    struct kin__scope *scope = kin__scope_lock(handle); /* as above */
+    size_t dropped = handle->errors_dropped;
+    if (scope)
+        kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
+    return dropped;
 }
 
 void *kin_nursery_alloc(struct kin_nursery *n, size_t size)

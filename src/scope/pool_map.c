@@ -32,6 +32,7 @@
 #include "base/lock.h"
 #include "plat/plat.h"
 #include "sched/entry.h"
+#include "scope/capability.h"
 #include "wait/chan.h"
 
 #include <kin/pool.h>
@@ -61,6 +62,7 @@ struct pool {
     size_t item_size;
     size_t count;          /* of the array; channel: no end */
     size_t limit;
+    uint32_t caps;               /* of the caller: a pool is a part of its own work */
     struct kin_nursery *nursery; /* of this round */
 
     kin__asize begun;      /* items taken so far: the index of the next one */
@@ -172,6 +174,7 @@ static int add_runner(struct pool *pool)
         return -ENOMEM;
     runner->pool = pool;
     options.name = pool->options.name;
+    options.caps = pool->caps;
     kin__lock_take(&pool->lock, KIN__RANK_LEAF);
     runner->next = pool->list;
     pool->list = runner;
@@ -287,9 +290,10 @@ static int begin(struct pool *pool, const struct kin_pool_options *options, kin_
         (options->on_error != KIN_FAIL_FAST && options->on_error != KIN_COLLECT))
         return -EINVAL;
     if (!task)
-        return KIN_NOTASK;
+        return kin__no_task();
     kin__entry_check(task);
     *pool = (struct pool){.options = *options, .fn = fn};
+    pool->caps = kin_caps() ? kin_caps() : KIN_CAP_NONE;
     pool->limit = options->limit ? options->limit : kin__task_sched(task)->workers_base;
     return 0;
 }

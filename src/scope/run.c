@@ -7,6 +7,8 @@
 #include "scope/overflow.h"
 #include "scope/scope.h"
 #include "task/word.h"
+#include "wait/poll.h"
+#include "wait/signal.h"
 #include "wait/timer.h"
 
 #include <errno.h>
@@ -82,6 +84,9 @@ int kin_run(const struct kin_config *config, kin_task_fn *fn, void *arg)
     int rc = kin__sched_create(config, &kin__scope_owner_ops, &kin__timer_source, &sched);
     if (rc < 0)
         return rc;
+    rc = kin__poll_start(sched);
+    if (rc < 0)
+        goto fail_sched;
     rc = kin__overflow_init();
     if (rc < 0)
         goto fail_sched;
@@ -90,6 +95,7 @@ int kin_run(const struct kin_config *config, kin_task_fn *fn, void *arg)
         goto fail_overflow;
     struct kin__scope *scope = root.scope;
     rc = kin__sched_run(sched, first);
+    kin__signal_leave(sched);
     if (rc < 0) {
         kin__budget_settle(first);
         kin__store_relaxed(&first->scope, NULL); /* relaxed: for dumps, as when a task is over */

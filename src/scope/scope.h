@@ -162,15 +162,30 @@ static inline bool kin__scope_is_cancelled(uint64_t word)
            kin__scope_state(word) == KIN_NURSERY_CANCELLED;
 }
 
-/* Locks a scope that had this name when the caller got to know it; false when it is over. */
-static inline bool kin__scope_lock_named(struct kin__scope *scope, uint64_t name)
+/* The lab: how the number of children changes, and nothing else, is seen by nobody before it is 0.
+ * Whoever takes the lock to add one, or to take one off, says so; whatever else happens is said by
+ * kin__scope_changes. */
+static inline void kin__scope_changes(struct kin__scope *scope)
 {
-    kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
+    KIN__LAB_TOUCH(&scope->lock.word, KIN__LAB_WRITE);
+    (void)scope;
+}
+
+/* Locks a scope that had this name when the caller got to know it, to change it in this way; false
+ * when it is over. */
+static inline bool kin__scope_lock_to(struct kin__scope *scope, uint64_t name, unsigned mode)
+{
+    kin__lock_take_to(&scope->lock, KIN__RANK_NURSERY, mode);
     /* relaxed: changes only when the scope is released, which takes the lock */
     if (KIN__LIKELY(kin__load_relaxed(&scope->frame.name) == name))
         return true;
     kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
     return false;
+}
+
+static inline bool kin__scope_lock_named(struct kin__scope *scope, uint64_t name)
+{
+    return kin__scope_lock_to(scope, name, KIN__LAB_WRITE);
 }
 
 /* Locks the scope that the handle names; NULL when it is no longer open. The handle is not looked
@@ -192,8 +207,8 @@ void kin__scope_end_and_unlock(struct kin__scope *scope);
 /* Takes one off live, and ends the scope at 0. */
 static inline void kin__scope_drop_and_unlock(struct kin__scope *scope)
 {
-    uint64_t word = kin__load_relaxed(&scope->word) - KIN__LIVE_ONE; /* relaxed: under the lock */
-    kin__store_release(&scope->word, word); /* pairs as in kin__scope_move_locked */
+    uint64_t word = kin__load_quiet(&scope->word) - KIN__LIVE_ONE; /* relaxed: under the lock */
+    kin__store_release_quiet(&scope->word, word); /* pairs as in kin__scope_move_locked */
     if (KIN__UNLIKELY(kin__scope_live(word) == 0))
         kin__scope_end_and_unlock(scope);
     else
@@ -228,6 +243,8 @@ bool kin__cancel_begin_locked(struct kin__scope *scope, int reason, struct kin__
 void kin__cancel_walk(struct kin__scope *list);
 /* Arms the deadline of a scope that is being opened. */
 void kin__deadline_arm(struct kin__scope *scope, kin_time deadline);
+/* How long a cancelled child may take, in ns. */
+int64_t kin__grace_locked(const struct kin__scope *scope);
 /* Arms the end of the grace of a scope that was just cancelled. */
 void kin__grace_arm_locked(struct kin__scope *scope);
 /* Cancels the nurseries that task has open, innermost first, down to but without end: those that

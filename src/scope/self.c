@@ -26,16 +26,24 @@ int kin_yield(void)
     struct kin__task *task = kin__task_self();
     if (KIN__UNLIKELY(!task))
         return KIN_NOTASK;
-    kin__entry_check(task);
+    kin__entry_check_room(task);
     kin__worker_yield(task);
     return kin__park_asked(task);
 }
+
+#ifndef KIN__LAB /* else src/lab knows */
+bool kin_in_lab(void)
+{
+    return false;
+}
+#endif
 
 int kin_checkpoint(void)
 {
     struct kin__task *task = kin__task_self();
     if (KIN__UNLIKELY(!task))
         return KIN_NOTASK;
+    KIN__LAB_POINT();
     int rc = kin__op(task, 0, KIN_NEVER);
     if (KIN__UNLIKELY(rc < 0) || KIN__UNLIKELY((rc = kin__park_asked(task)) < 0))
         return rc;

@@ -76,10 +76,11 @@ static inline int admit_locked(struct kin__scope *scope, const struct kin__task 
     /* fence: the owner's inner before its word; mirror: a canceller's RMW */
     kin__fence_after_rmw();
     struct kin__task *owner = kin__load_relaxed(&scope->owner); /* relaxed: constant while open */
-    uint64_t word = kin__load_relaxed(&scope->word);            /* relaxed: under the lock */
+    uint64_t word = kin__load_quiet(&scope->word);              /* relaxed: under the lock */
     if (KIN__LIKELY(kin__scope_state(word) == KIN_NURSERY_OPEN && !scope->tasks_max && owner &&
                     !kin__word_requests(owner)))
         return 0;
+    kin__scope_changes(scope);
     return admit_slow_locked(scope, spawner, list);
 }
 
@@ -118,7 +119,7 @@ static inline void link_locked(struct kin__scope *scope, struct kin__task *task)
     first->prev = &task->sibling;
     scope->children.next = &task->sibling;
     /* relaxed: under the lock; the store pairs as in kin__scope_move_locked */
-    kin__store_release(&scope->word, kin__load_relaxed(&scope->word) + KIN__LIVE_ONE);
+    kin__store_release_quiet(&scope->word, kin__load_quiet(&scope->word) + KIN__LIVE_ONE);
 }
 
 struct kin__task *kin__task_make(struct kin__sched *sched, kin_task_fn *fn, void *arg,
@@ -180,8 +181,10 @@ INLINE int link_child(const struct place *place, struct kin__task *task, struct 
     bool had_promise = has_promise && *has_promise;
     if (has_promise)
         *has_promise = false;
-    if (KIN__UNLIKELY(!scope) || !kin__scope_lock_named(scope, place->name))
+    if (KIN__UNLIKELY(!scope) || !kin__scope_lock_to(scope, place->name, KIN__LAB_ADD))
         return KIN_NOSCOPE;
+    if (had_promise || arg_size || options || is_kept || scope->has)
+        kin__scope_changes(scope);
     if (KIN__UNLIKELY(had_promise))
         scope->promised--;
     int rc = admit_locked(scope, spawner, &list);

@@ -12,6 +12,7 @@
 #define KIN_TASK_BUDGET_H
 
 #include "base/assert.h"
+#include "base/lab.h"
 #include "task/task.h"
 
 #include <kin/budget.h>
@@ -29,6 +30,7 @@ int kin__op_slow(struct kin__task *task, unsigned what, kin_time deadline);
  * KIN_CANCELLED, KIN_TIMEOUT, KIN_BUDGET, KIN_NOCAP. Others may run meanwhile. */
 static inline int kin__op(struct kin__task *task, unsigned what, kin_time deadline)
 {
+    KIN__LAB_OP(deadline);
     if (KIN__LIKELY(--task->slice != 0 && !(task->flags & KIN__TASK_METERED)))
         return 0;
     return kin__op_slow(task, what, deadline);

@@ -40,9 +40,9 @@ void kin__word_move(struct kin__task *task, enum kin__state from, enum kin__stat
                     enum kin__actor actor)
 {
     /* relaxed: only the owner of the transition is here, ordered by the word or the run queue */
-    int32_t is = kin__load_relaxed(&task->shadow);
+    int32_t is = kin__load_quiet(&task->shadow);
     if (is == (int32_t)from && (matrix[from][to] & BY(actor))) {
-        kin__store_relaxed(&task->shadow, (int32_t)to); /* relaxed: as above */
+        kin__store_quiet(&task->shadow, (int32_t)to); /* relaxed: as above */
         return;
     }
     char memory[256];

@@ -10,6 +10,7 @@
 #include "sched/entry.h"
 #include "scope/scope.h"
 #include "task/word.h"
+#include "wait/poll.h"
 #include "wait/timer.h"
 
 #include <errno.h>
@@ -39,6 +40,8 @@ int kin_stats_get(struct kin_stats *out)
     stats.wakes = kin__load_relaxed(&sched->wakes);                 /* relaxed: as above */
     stats.workers = kin__load_relaxed(&sched->alive);               /* relaxed: as above */
     stats.pressure = kin__sched_pressure(sched);
+    stats.poller = kin__poll_name(sched);
+    stats.files = kin__poll_files_name(sched);
     kin__lock_take(&sched->pool_lock, KIN__RANK_POOL);
     stats.workers_started = sched->started;
     stats.workers_replaced = sched->replaced;

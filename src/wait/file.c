@@ -1,18 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files: what is in memory at once, the rest on a thread that may wait for the disk.
+ * Files: what is in memory at once, the rest behind a ring or on a thread that may wait for a disk.
  *
  *     try without waiting --> done
- *           | EAGAIN
- *     carry_out(request) --> kin__offload: perform(request) on its thread
+ *           | would wait
+ *     carry_out(request) --> kin__files_perform: the kernel does it, the ring brings the result
+ *           | no ring, or not for this
+ *           +--------------> kin__offload: perform(request) on its thread
  *
- * Every call is a request, and carry_out is the one place that decides who performs it: a poller
- * that takes files along goes there. A request on a descriptor enters it when it is performed: if
- * the number was closed while the request was in line, it ends with KIN_CLOSED instead of reaching
- * into whatever has the number by then.
+ * Every call is a request, and carry_out is the one place that decides who performs it. A request
+ * on a descriptor enters it when it is performed: if the number was closed while the request was in
+ * line, it ends with KIN_CLOSED instead of reaching into whatever has the number by then. Behind a
+ * ring the kernel may look the number up late, on a thread of its own, so the descriptor is left
+ * only when the result is there.
  *
- * A large read copies its first part on the worker and leaves the rest to the thread, even if all
- * of it is in memory: a worker that copies a gigabyte keeps its tasks waiting as a disk would.
+ * What the ring refuses (-EAGAIN, -EOPNOTSUPP, -EINVAL) a thread is asked again: it says what is
+ * truly wrong, or does it.
+ *
+ * What is in memory is copied on the worker in pieces, between which others run: a worker that
+ * copies a gigabyte at once keeps its tasks waiting as a disk would. For the same reason the ring
+ * is asked to leave large reads, and all writes, to a thread of the kernel.
  */
 #include <kin/file.h>
 
@@ -21,11 +28,13 @@
 #include "task/budget.h"
 #include "wait/offload.h"
 #include "wait/poll.h"
+#include "wait/uring.h"
 
 #include <errno.h>
 #include <string.h>
 
-#define INLINE_MAX ((size_t)1024 * 1024) /* bytes copied on the worker in one call */
+#define INLINE_MAX ((size_t)1024 * 1024) /* bytes copied on the worker before others run */
+#define RING_INLINE_MAX ((size_t)128 * 1024) /* likewise by the kernel when it takes a call */
 #define ENTRIES_BYTES ((size_t)32 * 1024)
 
 enum verb { OPEN, READ, WRITE, SYNC, SYNC_DATA, TRUNCATE, RENAME, UNLINK, RMDIR, MKDIR, STAT,
@@ -33,7 +42,8 @@ enum verb { OPEN, READ, WRITE, SYNC, SYNC_DATA, TRUNCATE, RENAME, UNLINK, RMDIR,
 
 struct request {
     enum verb verb;
-    struct kin__fd fd; /* entry is NULL: it has none */
+    bool is_for_thread; /* a ring would take it for something else */
+    struct kin__fd fd;  /* entry is NULL: it has none */
     const char *path, *to;
     int flags;
     unsigned mode;
@@ -116,6 +126,123 @@ static void perform(void *arg)
     }
 }
 
+/* ---- behind the ring ---- */
+
+static uint64_t address(const void *memory)
+{
+    return (uint64_t)(uintptr_t)memory;
+}
+
+/* The request as a call of the ring, but for what is read and written. False: it cannot be one. */
+static bool describe(const struct request *request, struct kin__uring_call *call)
+{
+    *call = (struct kin__uring_call){.fd = request->fd.entry ? request->fd.fd : KIN__URING_HERE,
+                                     .address = address(request->path)};
+    switch (request->verb) {
+    case OPEN:
+        call->verb = KIN__URING_OPEN;
+        call->flags = (uint32_t)(request->flags | O_CLOEXEC | O_NONBLOCK);
+        call->size = request->mode;
+        return true;
+    case READ:
+    case WRITE:
+        call->verb = request->verb == READ ? KIN__URING_READ : KIN__URING_WRITE;
+        if (request->verb == WRITE || request->size > RING_INLINE_MAX)
+            call->how = KIN__URING_ASYNC;
+        return request->offset >= 0 && kin__uring_may_touch(request->from, request->size);
+    case SYNC:
+    case SYNC_DATA:
+        call->verb = KIN__URING_FSYNC;
+        call->flags = request->verb == SYNC_DATA ? KIN__URING_DATA_ONLY : 0;
+        return true;
+    case TRUNCATE:
+        call->verb = KIN__URING_TRUNCATE;
+        call->offset = (uint64_t)request->offset;
+        return request->offset >= 0;
+    case RENAME:
+        call->verb = KIN__URING_RENAME;
+        call->second = address(request->to);
+        call->size = (uint32_t)KIN__URING_HERE;
+        return true;
+    case UNLINK:
+    case RMDIR:
+        call->verb = KIN__URING_UNLINK;
+        call->flags = request->verb == RMDIR ? KIN__URING_DIRECTORY : 0;
+        return true;
+    case MKDIR:
+        call->verb = KIN__URING_MKDIR;
+        call->size = request->mode;
+        return true;
+    case STAT:
+        call->verb = KIN__URING_STAT;
+        call->size = KIN__URING_BASIC;
+        if (!request->path) {
+            call->address = address("");
+            call->flags = KIN__URING_BY_FD;
+        }
+        return true;
+    case ENTRIES:
+        return false;
+    }
+    return false;
+}
+
+/* Reads or writes all of it. */
+static bool transfer_by_ring(struct kin__files *files, const struct request *request,
+                             struct kin__uring_call *call, int64_t *result)
+{
+    size_t done = 0;
+    int64_t got = 1;
+    while (got > 0 && done < request->size) { /* ends: less is left each time, or the end is */
+        size_t left = request->size - done;
+        call->address = address((const char *)request->from + done);
+        call->size = (uint32_t)(left < KIN__URING_SIZE_MAX ? left : KIN__URING_SIZE_MAX);
+        call->offset = (uint64_t)request->offset + done;
+        if (!kin__files_perform(files, call, &got))
+            got = -EAGAIN;
+        done += got > 0 ? (size_t)got : 0;
+    }
+    kin__uring_touched(request->from, done, request->verb == READ);
+    *result = done ? (int64_t)done : got < 0 ? got : 0;
+    return true;
+}
+
+static __attribute__((noinline)) bool stat_by_ring(struct kin__files *files,
+                                                   const struct request *request,
+                                                   struct kin__uring_call *call, int64_t *result)
+{
+    struct kin__uring_stat stat;
+    call->second = address(&stat);
+    bool has_begun = kin__files_perform(files, call, result);
+    if (has_begun && *result == 0)
+        kin__uring_stat_of(&stat, request->into);
+    return has_begun;
+}
+
+/* Has the kernel perform the request. False: it has not, and somebody else must. */
+static bool perform_by_ring(struct kin__files *files, struct request *request)
+{
+    struct kin__uring_call call;
+    int64_t result = 0;
+    bool has_begun;
+    if (!describe(request, &call) || !kin__files_has(files, call.verb))
+        return false;
+    if (request->fd.entry && !kin__fd_enter(&request->fd)) {
+        request->result = KIN_CLOSED;
+        return true;
+    }
+    if (request->verb == READ || request->verb == WRITE)
+        has_begun = transfer_by_ring(files, request, &call, &result);
+    else if (request->verb == STAT)
+        has_begun = stat_by_ring(files, request, &call, &result);
+    else
+        has_begun = kin__files_perform(files, &call, &result);
+    if (request->fd.entry)
+        kin__fd_leave(&request->fd);
+    request->result = result;
+    return has_begun && result != -EAGAIN && result != -EOPNOTSUPP && result != -EINVAL;
+}
+
 /* ---- in the task ---- */
 
 /* What every call begins with. */
@@ -131,6 +258,9 @@ static int begin(void)
 /* Has the request performed by whoever may wait for the disk: its result. */
 static int64_t carry_out(struct request *request)
 {
+    struct kin__files *files = request->is_for_thread ? NULL : kin__poll_files();
+    if (KIN__LIKELY(files != NULL) && perform_by_ring(files, request))
+        return request->result;
     int rc = kin__offload(KIN__OFFLOAD_FILE, perform, request, KIN_NEVER);
     return rc < 0 ? rc : request->result;
 }
@@ -187,9 +317,30 @@ static int64_t try_now(const struct request *request)
     return got;
 }
 
-/* A read or a write: at once as far as that goes, then on the thread. */
+/* Does what can be done without waiting, in pieces between which others run: how much in all; *got
+ * is what came last. */
+static size_t transfer_now(struct request *request, int64_t *got)
+{
+    size_t done = 0;
+    for (;;) { /* ends: less is left each time, or nothing more comes at once */
+        *got = try_now(request);
+        if (KIN__UNLIKELY(*got <= 0))
+            return done;
+        done += (size_t)*got;
+        request->into = (char *)request->into + *got;
+        request->offset += *got;
+        request->size -= (size_t)*got;
+        if (KIN__LIKELY(request->size == 0))
+            return done;
+        if ((size_t)*got == INLINE_MAX)
+            kin__worker_yield(kin__task_self());
+    }
+}
+
+/* A read or a write: at once as far as that goes, the rest by somebody who may wait. */
 static ssize_t transfer(int fd, struct request *request)
 {
+    int64_t got;
     int rc = begin();
     if (rc == 0)
         rc = kin__fd_begin_try(fd, &request->fd);
@@ -197,17 +348,13 @@ static ssize_t transfer(int fd, struct request *request)
         return rc;
     if (request->size > INT64_MAX)
         return -EINVAL;
-    int64_t got = try_now(request);
-    if (KIN__LIKELY(got == (int64_t)request->size || got == 0 || (got < 0 && got != -EAGAIN)))
-        return (ssize_t)got;
-    size_t done = got > 0 ? (size_t)got : 0;
-    request->into = (char *)request->into + done;
-    request->size -= done;
-    request->offset += (int64_t)done;
-    got = carry_out(request);
-    if (done == 0)
-        return (ssize_t)got;
-    return (ssize_t)done + (got > 0 ? (ssize_t)got : 0);
+    size_t done = transfer_now(request, &got);
+    if (KIN__UNLIKELY(got == -EAGAIN || got == -ENOTSUP)) {
+        request->is_for_thread = got == -ENOTSUP;
+        got = carry_out(request);
+        done += got > 0 ? (size_t)got : 0;
+    }
+    return done ? (ssize_t)done : (ssize_t)got;
 }
 
 ssize_t kin_pread(int fd, void *buf, size_t size, int64_t offset)

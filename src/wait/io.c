@@ -75,7 +75,7 @@ INLINE int begin(int number, kin_time deadline, struct kin__fd *fd)
     if (KIN__UNLIKELY(!task))
         return KIN_NOTASK;
     kin__entry_check(task);
-    int rc = kin__op(task, KIN__COST_SYSCALL, deadline);
+    int rc = kin__op(task, KIN__COST_SYSCALL | kin__fd_needs(task, number), deadline);
     return rc < 0 ? rc : kin__fd_begin_try(number, fd);
 }
 

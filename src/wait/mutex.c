@@ -46,6 +46,7 @@
 
 _Static_assert(sizeof(struct kin__mutex) <= sizeof(struct kin_mutex), "a mutex fits");
 _Static_assert(_Alignof(struct kin__mutex) <= _Alignof(struct kin_mutex), "a mutex fits");
+_Static_assert(offsetof(struct kin__mutex, word) == 0, "who looks from outside");
 
 static inline struct kin__mutex *of(struct kin_mutex *mutex)
 {

@@ -200,11 +200,13 @@ static bool start_next(struct race *race)
     return rc == 0;
 }
 
-/* The attempt at index i is decided. True: it is connected, and the first in the list. */
+/* The attempt at index i may be decided. True: it is connected, and the first in the list. */
 static bool settle(struct race *race, unsigned i)
 {
     int fd = race->fds[i];
     int rc = kin__socket_error(fd);
+    if (rc == 0 && kin__fd_look(fd, KIN__READY_WRITE) == 0)
+        return false; /* what ended the wait was not about this: it is still to be decided */
     if (rc < 0) {
         race->error = rc;
         (void)kin_close(fd);
@@ -226,7 +228,7 @@ static int wait_any(struct race *race, kin_time deadline)
         ones[i].bit = KIN__READY_WRITE;
         int rc = kin__fd_begin(race->fds[i], &ones[i].fd);
         if (rc == 0)
-            rc = kin__fd_prepare(&ones[i].fd);
+            rc = kin__fd_prepare(&ones[i].fd, KIN__READY_WRITE);
         if (rc < 0)
             return rc;
         cases[i].ops = &kin__fd_waitable;

@@ -100,6 +100,7 @@ _Noreturn void kin__owner_misuse(const char *call, const char *rule, const void 
         kin__text_str(&text, ", held by ");
         name_owner(&text, owner);
     }
+    KIN__LAB_ABORT(memory);
     kin__text_end_line(&text);
     kin__plat_write(2, memory, text.len);
     kin__plat_abort();
@@ -158,8 +159,7 @@ void kin__owner_abandon(struct kin__task *task)
     char memory[TEXT_BYTES];
     struct kin__text text;
     unsigned count = (task->flags & KIN__TASK_LOCKS) / KIN__TASK_LOCK;
-    if (count == KIN__TASK_LOCKS / KIN__TASK_LOCK)
-        return; /* it has lost count */
+    bool is_known = count < KIN__TASK_LOCKS / KIN__TASK_LOCK; /* else it may hold nothing */
     note(kin__owner_of(task));
     /* fence: the note before the words of those who wait; mirror: kin__owner_is_over, behind the
      * read-modify-write with which a wait begins */
@@ -167,6 +167,7 @@ void kin__owner_abandon(struct kin__task *task)
     kin__text_init(&text, memory, sizeof(memory));
     name_task(&text, task);
     kin__text_printf(&text, ", has ended and still holds %u lock%s", count, count > 1 ? "s" : "");
-    report(kin__task_sched(task), -EOWNERDEAD, kin__task_id(task), memory);
+    if (is_known)
+        report(kin__task_sched(task), -EOWNERDEAD, kin__task_id(task), memory);
     kin__frame_each(look_again, NULL);
 }

@@ -25,7 +25,8 @@
 #define KIN__OWNER_MASK (UINT64_MAX >> 1)
 
 /* The count, in the bits of task->flags that nothing else uses. It stays at its maximum, 7, once it
- * is there: such a task ends without a report; what it held is found by the next who wants it. */
+ * is there: such a task ends without a report, because it may hold nothing; what it held is found
+ * and reported by those who want it. */
 #define KIN__TASK_LOCK 0x2000u
 #define KIN__TASK_LOCKS 0xe000u
 
@@ -65,5 +66,8 @@ void kin__owner_abandon(struct kin__task *task);
 /* What waits for locks say that they wait for: those are the ones that kin__owner_abandon makes
  * look again. They return KIN_CANCELLED from their wait without having been asked to stop. */
 extern const char kin__owner_what_mutex[], kin__owner_what_rwlock[];
+
+/* Where a rwlock has its writer, for whoever looks from outside. A mutex begins with its owner. */
+#define KIN__RWLOCK_WRITER_AT 24u
 
 #endif

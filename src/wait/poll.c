@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Descriptors as things to wait for: a table of them, and the poller of a runtime.
+ * Descriptors as things to wait for: a table of them.
  *
  *     try the call -> EAGAIN -> publish: event since? try again : linked -> event: count, wake
  *
@@ -22,6 +22,7 @@
 
 #include "sched/entry.h"
 #include "sched/sched.h"
+#include "wait/poller.h"
 #include "wait/timer.h"
 
 #include <kin/io.h>
@@ -29,17 +30,8 @@
 #include <errno.h>
 #include <stddef.h>
 
-#define READY_BATCH 32  /* small: polling may happen on the stack of a task that parks */
-#define BELL UINT64_MAX /* the data of the bell; no descriptor has that number */
-
-struct poller {
-    int set, bell;
-    uint32_t number; /* no other poller of the process ever has it */
-};
-
 _Static_assert(offsetof(struct kin__fd_entry, writers) == KIN__LINE, "one line for readers");
 
-static kin__a32 pollers; /* how many there were */
 _Atomic(struct kin__fd_entry *) kin__fd_chunks[KIN__FD_CHUNKS];
 
 /* The entry of a number; NULL when there is no memory for it or it is beyond the table. */
@@ -62,163 +54,6 @@ static struct kin__fd_entry *entry_of(int fd)
 static unsigned way_of(unsigned bit)
 {
     return bit == KIN__READY_WRITE;
-}
-
-/* ---- the poller of a runtime ---- */
-
-/* Claims everybody in a queue. */
-static inline void wake_locked(struct kin__waitq *queue, int status, struct kin__wakes *wakes)
-{
-    struct kin__claimed claimed;
-    while (kin__waitq_claim(queue, &claimed)) /* ends: one fewer each time */
-        kin__wakes_add(wakes, &claimed, status);
-}
-
-/* Counts an event for a direction, with more set if it tells of more than data. */
-static inline void count_locked(struct kin__fd_entry *entry, unsigned way, uint32_t more)
-{
-    uint32_t events = kin__load_relaxed(&entry->events[way]); /* relaxed: under the lock */
-    kin__store_release(&entry->events[way], (events + 2) | more); /* pairs with look_again */
-}
-
-static uint32_t on_ready(const struct kin__ready *ready)
-{
-    struct kin__fd_entry *entry = kin__fd_find((int)(uint32_t)ready->data);
-    struct kin__wakes wakes = {0};
-    kin__lock_take(&entry->lock, KIN__RANK_WAIT);
-    /* relaxed: the generation changes under the lock */
-    if (KIN__LIKELY(kin__load_relaxed(&entry->state) >> 32 == ready->data >> 32)) {
-        entry->kept |= (uint8_t)(ready->bits & (KIN__READY_READ | KIN__READY_WRITE));
-        if (ready->bits & KIN__READY_READ) {
-            count_locked(entry, 0, (ready->bits & KIN__READY_MORE) != 0);
-            wake_locked(&entry->readers, (int)KIN__READY_READ, &wakes);
-        }
-        if (ready->bits & KIN__READY_WRITE) {
-            count_locked(entry, 1, 0);
-            if (entry->has_writers)
-                wake_locked(&entry->writers, (int)KIN__READY_WRITE, &wakes);
-            entry->has_writers = false;
-        }
-    }
-    kin__lock_give(&entry->lock, KIN__RANK_WAIT);
-    uint32_t count = wakes.count;
-    if (count)
-        kin__wakes_run(&wakes);
-    return count;
-}
-
-/* Fetches what the wakes will touch, all of it cold when there are many connections: the entries,
- * then whoever waits there. They overlap instead of being waited for one after the other. */
-static inline void warm_up(const struct kin__ready *ready, int count)
-{
-    for (int i = 0; i < count; i++)
-        __builtin_prefetch(kin__fd_find((int)(uint32_t)ready[i].data), 1);
-    for (int i = 0; i < count; i++) {
-        struct kin__fd_entry *entry = kin__fd_find((int)(uint32_t)ready[i].data);
-        if (KIN__UNLIKELY(!entry)) /* the bell */
-            continue;
-        uintptr_t waiter = (uintptr_t)kin__load_relaxed(&entry->warm[0]); /* relaxed: a hint */
-        uintptr_t task = (uintptr_t)kin__load_relaxed(&entry->warm[1]);   /* relaxed: as above */
-        __builtin_prefetch((void *)waiter, 1);
-        __builtin_prefetch((void *)(waiter + KIN__LINE), 1);
-        for (unsigned line = 0; line < sizeof(struct kin__task) / KIN__LINE; line++)
-            __builtin_prefetch((void *)(task + KIN__LINE * line), 1);
-    }
-}
-
-static uint32_t poller_poll(struct kin__sched *sched, int64_t ns)
-{
-    struct poller *poller = sched->io_state;
-    struct kin__ready ready[READY_BATCH];
-    uint32_t woken = 0;
-    int count;
-    do { /* ends: once somebody was woken: what was fetched for that is still warm when it runs */
-        count = kin__epoll_wait(poller->set, ready, READY_BATCH, ns);
-        if (count > 2)
-            warm_up(ready, count);
-        for (int i = 0; i < count; i++) {
-            if (KIN__UNLIKELY(ready[i].data == BELL))
-                kin__bell_clear(poller->bell);
-            else
-                woken += on_ready(&ready[i]);
-        }
-        ns = 0;
-    } while (count == READY_BATCH && woken == 0);
-    return woken;
-}
-
-static void poller_wake(struct kin__sched *sched)
-{
-    kin__bell_ring(((struct poller *)sched->io_state)->bell);
-}
-
-static void poller_fini(struct kin__sched *sched)
-{
-    struct poller *poller = sched->io_state;
-    (void)kin__fd_close(poller->bell);
-    (void)kin__fd_close(poller->set);
-    kin__heap_free(poller);
-    sched->io_state = NULL;
-}
-
-static const struct kin__outside outside = {poller_poll, poller_wake, poller_fini};
-
-/* Gives a runtime its poller. 0 or -errno. */
-static __attribute__((noinline)) int start_poller(struct kin__sched *sched)
-{
-    static struct kin__lock lock; /* rank WAIT: one at a time */
-    int rc = -ENOMEM;
-    struct poller *poller = kin__heap_alloc(sizeof(*poller));
-    if (!poller)
-        return -ENOMEM;
-    if ((rc = poller->set = kin__epoll_create()) < 0)
-        goto fail_poller;
-    if ((rc = poller->bell = kin__bell_create()) < 0)
-        goto fail_set;
-    if ((rc = kin__epoll_add(poller->set, poller->bell, BELL)) < 0)
-        goto fail_bell;
-    poller->number = kin__add_relaxed(&pollers, 1u) + 1; /* alone: a counter */
-    kin__lock_take(&lock, KIN__RANK_WAIT);
-    bool is_first = !kin__load_relaxed(&sched->io); /* relaxed: written under this lock */
-    if (is_first) {
-        sched->io_state = poller;
-        kin__store_release(&sched->io, &outside); /* pairs with the load in poll_begin */
-    }
-    kin__lock_give(&lock, KIN__RANK_WAIT);
-    if (is_first)
-        return 0;
-fail_bell:
-    (void)kin__fd_close(poller->bell);
-fail_set:
-    (void)kin__fd_close(poller->set);
-fail_poller:
-    kin__heap_free(poller);
-    return rc < 0 ? rc : 0;
-}
-
-/* Whether the kernel tells this poller about the descriptor for as long as it is open. */
-static bool is_watched(const struct poller *poller, const struct kin__fd *fd)
-{
-    /* relaxed: a descriptor that is being closed is found to be when the waiter is linked */
-    return kin__fd_is(fd, KIN__FD_OURS) &&
-           kin__load_relaxed(&fd->entry->poller) == poller->number; /* relaxed: as above */
-}
-
-/* Makes the kernel tell a poller about the descriptor. 0 or -errno. */
-static int register_locked(const struct poller *poller, const struct kin__fd *fd)
-{
-    uint64_t data = (uint64_t)fd->generation << 32 | (uint32_t)fd->fd;
-    kin__a32 *where = &fd->entry->poller;
-    bool is_known = kin__load_relaxed(where) == poller->number; /* relaxed: under the lock */
-    int rc = is_known ? kin__epoll_rearm(poller->set, fd->fd, data)
-                      : kin__epoll_add(poller->set, fd->fd, data);
-    if (rc == -ENOENT) /* the program closed it, and this is another one */
-        rc = kin__epoll_add(poller->set, fd->fd, data);
-    else if (rc == -EEXIST)
-        rc = kin__epoll_rearm(poller->set, fd->fd, data);
-    if (rc == 0)
-        kin__store_relaxed(where, poller->number); /* relaxed: as in is_watched */
-    return rc;
 }
 
 /* ---- the waitable ---- */
@@ -304,6 +139,8 @@ static __attribute__((noinline)) void keep_events(struct kin__fd *fd)
 
 int kin__fd_begin_slow(int fd, struct kin__fd *out)
 {
+    if (KIN__LAB_INSIDE())
+        return KIN_UNSUPPORTED;
     struct kin__fd_entry *entry = entry_of(fd);
     if (!entry)
         return fd < 0 ? -EBADF : (uint32_t)fd / KIN__FD_CHUNK >= KIN__FD_CHUNKS ? -EMFILE : -ENOMEM;
@@ -325,23 +162,41 @@ int kin__fd_begin(int fd, struct kin__fd *out)
     return rc;
 }
 
-int kin__fd_prepare(const struct kin__fd *fd)
+unsigned kin__fd_needs_slow(int fd)
+{
+    static const unsigned needs[] = {[KIN__FD_KIND_OTHER] = 0,
+                                     [KIN__FD_KIND_SOCKET] = KIN_CAP_NET,
+                                     [KIN__FD_KIND_FILE] = KIN_CAP_FILE};
+    return needs[kin__fd_kind(fd)];
+}
+
+int kin__fd_prepare(const struct kin__fd *fd, unsigned bits)
 {
     struct kin__sched *sched = kin__worker_self()->sched;
     int rc = 0;
-    if (KIN__UNLIKELY(!kin__load_acquire(&sched->io)) && /* pairs with the store in start_poller */
-        (rc = start_poller(sched)) < 0)
+    if (KIN__UNLIKELY(!kin__load_acquire(&sched->io)) && /* pairs with the store in install */
+        (rc = kin__watcher_start(sched)) < 0)
         return rc;
-    const struct poller *poller = sched->io_state;
-    if (KIN__LIKELY(is_watched(poller, fd)))
+    struct kin__watcher *watcher = sched->io_state;
+    if (KIN__LIKELY(kin__watcher_has(watcher, fd)))
         return 0;
     kin__lock_take(&fd->entry->lock, KIN__RANK_WAIT);
     if (is_closed_locked(fd))
         rc = KIN_CLOSED;
     else /* a system call under a lock, for most once: a kin_close must not come in between */
-        rc = register_locked(poller, fd);
+        rc = kin__watcher_add_locked(watcher, fd, bits);
     kin__lock_give(&fd->entry->lock, KIN__RANK_WAIT);
     return rc;
+}
+
+void kin__fd_release_slow(const struct kin__fd *fd)
+{
+    struct kin__fd_entry *entry = fd->entry;
+    kin__lock_take(&entry->lock, KIN__RANK_WAIT);
+    if (!is_closed_locked(fd) && kin__waitq_is_empty(&entry->readers) &&
+        kin__waitq_is_empty(&entry->writers))
+        kin__watcher_drop_locked(fd->fd, entry);
+    kin__lock_give(&entry->lock, KIN__RANK_WAIT);
 }
 
 /* Waits for one direction, or for both. */
@@ -371,7 +226,7 @@ int kin__fd_wait(struct kin__fd *fd, unsigned bits, kin_time deadline)
 {
     if (deadline == 0)
         return KIN_TIMEOUT;
-    int rc = kin__fd_prepare(fd);
+    int rc = kin__fd_prepare(fd, bits);
     if (rc < 0)
         return rc;
     struct kin__sched *sched = kin__worker_self()->sched;
@@ -379,20 +234,23 @@ int kin__fd_wait(struct kin__fd *fd, unsigned bits, kin_time deadline)
     rc = bits == (KIN__READY_READ | KIN__READY_WRITE) ? wait_both(fd, deadline)
                                                       : wait_one(fd, bits, deadline);
     (void)kin__sub_acq_rel(&sched->outside, 1u); /* alone: as above */
+    kin__fd_release(fd);
     kin__fd_look_again(fd);
     return rc;
 }
 
 /* Nothing that is known of the number holds for what it means next; calls that are under way on
  * what it meant stay counted. */
-static void forget_locked(struct kin__fd_entry *entry, uint64_t kind)
+static void forget_locked(int fd, struct kin__fd_entry *entry, uint64_t kind)
 {
+    kin__watcher_drop_locked(fd, entry);
+    entry->is_pollable = false;
     uint64_t state = kin__load_relaxed(&entry->state); /* relaxed: the exchange decides */
     uint64_t next;
     do {
         next = ((state >> 32) + 1) << 32 | kind | (state & KIN__FD_CALLS);
     } while (!kin__cas_acq_rel(&entry->state, &state, next)); /* pairs with kin__fd_enter */
-    kin__store_relaxed(&entry->poller, 0u); /* relaxed: as in is_watched */
+    kin__store_relaxed(&entry->poller, 0u); /* relaxed: as in kin__watcher_has */
     kin__store_relaxed(&entry->dry, 0u);    /* relaxed: no count is as old */
     entry->kept = 0;
     for (unsigned way = 0; way < 2; way++) {
@@ -403,13 +261,17 @@ static void forget_locked(struct kin__fd_entry *entry, uint64_t kind)
 
 int kin__fd_opened_as(int fd, unsigned kind)
 {
+    if (KIN__LAB_INSIDE()) {
+        (void)kin__fd_close(fd);
+        return KIN_UNSUPPORTED;
+    }
     struct kin__fd_entry *entry = entry_of(fd);
     if (KIN__UNLIKELY(!entry)) {
         (void)kin__fd_close(fd);
         return (uint32_t)fd / KIN__FD_CHUNK >= KIN__FD_CHUNKS ? -EMFILE : -ENOMEM;
     }
     kin__lock_take(&entry->lock, KIN__RANK_WAIT);
-    forget_locked(entry, KIN__FD_OURS | kind);
+    forget_locked(fd, entry, KIN__FD_OURS | kind);
     kin__lock_give(&entry->lock, KIN__RANK_WAIT);
     return 0;
 }
@@ -417,8 +279,9 @@ int kin__fd_opened_as(int fd, unsigned kind)
 /* Closes under the lock: whoever gets the number from the system next finds the entry ready. */
 static int close_locked(int fd, struct kin__fd_entry *entry)
 {
+    kin__watcher_drop_locked(fd, entry); /* first: a watch may keep it open, or begin only now */
     int rc = kin__fd_close(fd);
-    forget_locked(entry, 0);
+    forget_locked(fd, entry, 0);
     return rc;
 }
 
@@ -436,10 +299,7 @@ int kin_close(int fd)
     kin__entry_check_self();
     if (!entry)
         return fd < 0 ? -EBADF : kin__fd_close(fd);
-    struct kin__worker *worker = kin__worker_self();
-    const struct poller *poller = NULL;
-    if (worker && kin__load_acquire(&worker->sched->io)) /* pairs with the store in start_poller */
-        poller = worker->sched->io_state;
+    struct kin__watcher *watcher = kin__watcher_here();
     int rc = 0;
     kin__lock_take(&entry->lock, KIN__RANK_WAIT);
     /* pairs with kin__fd_enter: calls that came before are counted, others find it closed */
@@ -448,11 +308,12 @@ int kin_close(int fd)
         kin__lock_give(&entry->lock, KIN__RANK_WAIT);
         return -EBADF;
     }
-    wake_locked(&entry->readers, KIN_CLOSED, &wakes);
-    wake_locked(&entry->writers, KIN_CLOSED, &wakes);
+    kin__fd_wake_locked(&entry->readers, KIN_CLOSED, &wakes);
+    kin__fd_wake_locked(&entry->writers, KIN_CLOSED, &wakes);
     /* The set would keep reporting a descriptor of which the program has a copy. relaxed: locked */
-    if (poller && kin__load_relaxed(&entry->poller) == poller->number)
-        (void)kin__epoll_remove(poller->set, fd);
+    if (watcher && kin__load_relaxed(&entry->poller) == watcher->number)
+        watcher->kind->unwatch(watcher->impl, fd, 0);
+    kin__watcher_drop_locked(fd, entry);
     if ((state & KIN__FD_CALLS) == 0)
         rc = close_locked(fd, entry);
     kin__lock_give(&entry->lock, KIN__RANK_WAIT);

@@ -30,8 +30,11 @@ struct kin__fd_entry {
     bool has_writers;          /* somebody has waited for writing since the last such event */
     struct kin__waitq readers;
     _Atomic(void *) warm[2];   /* a waiter for reading and its task: only to fetch them early */
-    /* the other */
+    /* the other; the rest of it is for pollers that tell once */
     struct kin__waitq writers;
+    uint32_t watches[2];       /* the serial of the watch of a direction; 0: there is none */
+    uint32_t watchers[2];      /* the number of the poller that watches */
+    bool is_pollable;          /* it was watched once: it can be */
 } __attribute__((aligned(KIN__LINE)));
 
 #define KIN__FD_CALLS 0xffffffu      /* how many threads are in a system call on it */
@@ -145,8 +148,26 @@ static inline bool kin__fd_is_dry(const struct kin__fd *fd)
     return kin__load_relaxed(&fd->entry->dry) == fd->seen[0] + 1; /* relaxed: as above */
 }
 
-/* What must come before a wait by kin__wait_any: the kernel watches it. 0, KIN_CLOSED, -errno. */
-int kin__fd_prepare(const struct kin__fd *fd);
+/* Under the lock: claims everybody in a queue of an entry. */
+static inline void kin__fd_wake_locked(struct kin__waitq *queue, int status,
+                                       struct kin__wakes *wakes)
+{
+    struct kin__claimed claimed;
+    while (kin__waitq_claim(queue, &claimed)) /* ends: one fewer each time */
+        kin__wakes_add(wakes, &claimed, status);
+}
+
+/* What must come before a wait by kin__wait_any: the kernel watches it for bits. A wait that ended
+ * with an event needs it again. 0, KIN_CLOSED, -errno. */
+int kin__fd_prepare(const struct kin__fd *fd, unsigned bits);
+/* What must come after the last such wait on a descriptor that the program has opened: it may close
+ * it without telling, and then it must not be watched. */
+void kin__fd_release_slow(const struct kin__fd *fd);
+static inline void kin__fd_release(const struct kin__fd *fd)
+{
+    if (KIN__UNLIKELY(!kin__fd_is(fd, KIN__FD_OURS)))
+        kin__fd_release_slow(fd);
+}
 /* One direction of a descriptor for kin__wait_any; completes with the ready bit or KIN_CLOSED.
  * Whoever waits counts itself in sched->outside meanwhile. */
 struct kin__fd_case {
@@ -154,5 +175,23 @@ struct kin__fd_case {
     unsigned bit; /* KIN__READY_READ or KIN__READY_WRITE */
 };
 extern const struct kin__waitable kin__fd_waitable;
+
+/* Which capability an operation on the descriptor needs: that for sockets or that for files; pipes
+ * and the like need none. Only looked at for tasks that lack one. */
+unsigned kin__fd_needs_slow(int fd);
+static inline unsigned kin__fd_needs(const struct kin__task *task, int fd)
+{
+    return KIN__LIKELY(!(task->flags & KIN__TASK_METERED)) ? 0 : kin__fd_needs_slow(fd);
+}
+
+/* Before a runtime runs: the poller that its configuration asks for by name. 0, KIN_UNSUPPORTED
+ * where the system refuses it, -errno. Others come when the first task needs one. */
+int kin__poll_start(struct kin__sched *sched);
+/* The ring for files of the runtime that the caller is in; NULL: it has none. */
+struct kin__files;
+struct kin__files *kin__poll_files(void);
+/* What watches descriptors, and what carries out calls on files, in a word; NULL: nothing yet. */
+const char *kin__poll_name(struct kin__sched *sched);
+const char *kin__poll_files_name(struct kin__sched *sched);
 
 #endif

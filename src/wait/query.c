@@ -287,7 +287,7 @@ static int wait_any(struct asking *asking, kin_time until)
                                                                       : KIN__READY_READ;
         int rc = kin__fd_begin(ask->fd, &ones[count].fd);
         if (rc == 0)
-            rc = kin__fd_prepare(&ones[count].fd);
+            rc = kin__fd_prepare(&ones[count].fd, ones[count].bit);
         if (rc < 0)
             return rc;
         cases[count] = (struct kin__case){.ops = &kin__fd_waitable, .object = &ones[count]};

@@ -33,6 +33,7 @@ struct rwlock {
 
 _Static_assert(sizeof(struct rwlock) <= sizeof(struct kin_rwlock), "a rwlock fits");
 _Static_assert(_Alignof(struct rwlock) <= _Alignof(struct kin_rwlock), "a rwlock fits");
+_Static_assert(offsetof(struct rwlock, writer) == KIN__RWLOCK_WRITER_AT, "who looks from outside");
 
 /* What the io of a waiter points at. */
 static char as_reader, as_writer;
@@ -164,7 +165,7 @@ void kin_rwlock_read_unlock(struct kin_rwlock *rwlock)
                           rwlock, 0);
     kin__entry_check(task);
     kin__crowd_take(&of(rwlock)->crowd);
-    if (KIN__UNLIKELY(of(rwlock)->readers == 0))
+    if (KIN__UNLIKELY(of(rwlock)->readers == 0 || !(task->flags & KIN__TASK_LOCKS)))
         kin__owner_misuse("kin_rwlock_read_unlock", "a lock is unlocked by the task that holds it",
                           rwlock, of(rwlock)->writer);
     of(rwlock)->readers--;

@@ -27,6 +27,7 @@
 #include "wait/event.h"
 #include "wait/item.h"
 #include "wait/poll.h"
+#include "wait/signal.h"
 #include "wait/timer.h"
 
 #include <kin/select.h>
@@ -101,6 +102,7 @@ static const struct kind kinds[] = {
     [KIN_CASE_KIND_EVENT] = {&kin__event_waitable, 0},
     /* these need room beside their park: see fill_room */
     [KIN_CASE_KIND_TASK] = {NULL, 0},
+    [KIN_CASE_KIND_SIGNAL] = {NULL, KIN_CAP_PROCESS},
     [KIN_CASE_KIND_READ] = {NULL, KIN__COST_SYSCALL},
     [KIN_CASE_KIND_WRITE] = {NULL, KIN__COST_SYSCALL},
 };
@@ -129,7 +131,8 @@ struct choice {
     uint16_t *ready;         /* which */
     uint16_t *index;         /* of the caller's cases, for each park */
     struct kin__case *parks; /* what is waited for, if nothing is ready */
-    unsigned needs;          /* what the cases need, together */
+    unsigned needs;          /* what the cases need, together, */
+    unsigned fd_needs;       /* and what the descriptors among them do */
     bool is_ordered;
     bool is_outside;         /* something outside of the process may end the wait */
     struct room *rooms;      /* one for each case; NULL: there are none */
@@ -174,6 +177,7 @@ static enum look look_at_fd(struct choice *choice, const struct kin_case *one, s
     if (one->on.fd < 0)
         return IDLE;
     choice->is_outside = true;
+    choice->fd_needs |= kin__fd_needs(kin__task_self(), one->on.fd);
     room->object = &room->fd;
     int rc = kin__fd_begin(one->on.fd, &room->fd.fd);
     if (rc == 0) {
@@ -181,11 +185,30 @@ static enum look look_at_fd(struct choice *choice, const struct kin_case *one, s
         rc = kin__fd_look(one->on.fd, room->fd.bit);
     }
     if (rc == 0)
-        rc = kin__fd_prepare(&room->fd.fd);
+        rc = kin__fd_prepare(&room->fd.fd, room->fd.bit);
     if (rc == 0)
         return IDLE;
     room->ops = rc > 0 ? &now_waitable : &failed_waitable;
     room->object = (void *)(intptr_t)rc;
+    return MAYBE;
+}
+
+/* A signal is held from here on, unless the task may not: then the charge refuses. */
+static enum look look_at_signal(struct choice *choice, const struct kin_case *one,
+                                struct room *room)
+{
+    struct kin__listener *self;
+    room->ops = &kin__signal_waitable;
+    room->object = NULL;
+    if (one->on.signo == 0 || !(kin__task_self()->caps & KIN_CAP_PROCESS))
+        return IDLE;
+    choice->is_outside = true;
+    int rc = kin__signal_prepare(one->on.signo, &self);
+    room->object = self;
+    if (rc < 0) {
+        room->ops = &failed_waitable;
+        room->object = (void *)(intptr_t)rc;
+    }
     return MAYBE;
 }
 
@@ -194,6 +217,8 @@ static enum look fill_room(struct choice *choice, const struct kin_case *one)
     if (!choice->rooms)
         return ROOMY;
     struct room *room = &choice->rooms[one - choice->cases];
+    if (one->kind == KIN_CASE_KIND_SIGNAL)
+        return look_at_signal(choice, one, room);
     if (one->kind != KIN_CASE_KIND_TASK)
         return look_at_fd(choice, one, room);
     room->ops = kin__load_relaxed(&kin__ender_ops); /* relaxed: a constant */
@@ -241,7 +266,7 @@ static inline int look(struct choice *choice)
         tries += look == MAYBE;
     }
     choice->tries = tries;
-    choice->needs = needs;
+    choice->needs = needs | choice->fd_needs;
     return 0;
 }
 
@@ -284,7 +309,11 @@ static inline int commit(const struct choice *choice, uint32_t index, int status
 static __attribute__((noinline)) void draw(const struct choice *choice, uint32_t at)
 {
     uint16_t *ready = choice->ready;
+#ifdef KIN__LAB
+    uint64_t drawn = at + kin__lab_choose(KIN__LAB_CASE, choice->tries - at, "select");
+#else
     uint64_t drawn = at + kin__rng_below(&kin__worker_self()->rng, choice->tries - at);
+#endif
     uint16_t swapped = ready[drawn];
     ready[drawn] = ready[at];
     ready[at] = swapped;
@@ -311,12 +340,17 @@ static inline int try_ready(const struct choice *choice)
 static inline uint32_t begin_walk(const struct choice *choice, uint32_t *step)
 {
     *step = 1;
+#ifdef KIN__LAB
+    (void)choice;
+    return 0; /* what one task draws must not depend on what others drew */
+#else
     if (choice->is_ordered || choice->count < 2)
         return 0;
     uint64_t random = kin__rng_next(&kin__worker_self()->rng);
     if (random & 1)
         *step = choice->count - 1;
     return (uint32_t)(((random >> 32) * choice->count) >> 32);
+#endif
 }
 
 /* Lists what can be waited for, in the order of a walk; how many there are. */
@@ -393,7 +427,10 @@ static __attribute__((noinline)) int wait_outside(struct choice *choice, kin_tim
         const struct kin_case *one = rc < 0 ? NULL : &choice->cases[rc];
         if (!one || one->kind < KIN_CASE_KIND_READ || *status < 0)
             break;
-        int ready = kin__fd_look(one->on.fd, choice->rooms[rc].fd.bit);
+        const struct kin__fd_case *room = &choice->rooms[rc].fd;
+        int ready = kin__fd_look(one->on.fd, room->bit);
+        if (ready == 0)
+            ready = kin__fd_prepare(&room->fd, room->bit);
         *status = ready < 0 ? ready : 0;
         if (ready != 0)
             break;
@@ -436,6 +473,16 @@ static inline __attribute__((always_inline)) int choose(struct choice *choice,
     return wait_for_one(choice, deadline);
 }
 
+/* Descriptors are no longer waited for. */
+static void release_fds(const struct choice *choice)
+{
+    for (uint32_t i = 0; i < choice->count; i++) {
+        const struct room *room = &choice->rooms[i];
+        if (room->ops == &kin__fd_waitable && room->object)
+            kin__fd_release(&room->fd.fd);
+    }
+}
+
 /* The same with memory for many, and with rooms. */
 static __attribute__((noinline)) int choose_of_many(struct choice *choice, struct kin__task *task,
                                                     kin_time deadline)
@@ -451,6 +498,8 @@ static __attribute__((noinline)) int choose_of_many(struct choice *choice, struc
     choice->index = (uint16_t *)(void *)(memory + parks_bytes + rooms_bytes);
     choice->ready = choice->index + choice->count;
     int rc = choose(choice, task, deadline);
+    if (choice->is_outside)
+        release_fds(choice);
     kin__heap_free(memory);
     return rc;
 }

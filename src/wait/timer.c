@@ -21,7 +21,11 @@
 
 #include <errno.h>
 
+#ifdef KIN__LAB
+#define FIRE_BATCH 1u /* one at a time: others may run between two that are due at once */
+#else
 #define FIRE_BATCH 16u /* small: firing may happen on the stack of a task that parks */
+#endif
 
 /* Whom to wake or what to do, copied out of a timer that may be gone by then. */
 struct due {
@@ -44,7 +48,7 @@ static struct timers *timers_of(struct kin__worker *worker)
 static void note_next_locked(struct kin__worker *worker)
 {
     /* relaxed: a hint for loops and sleepers of this worker; others are woken by whoever retires */
-    kin__store_relaxed(&worker->next_deadline, kin__wheel_next(&timers_of(worker)->wheel));
+    kin__store_quiet(&worker->next_deadline, kin__wheel_next(&timers_of(worker)->wheel));
 }
 
 static int timers_init(struct kin__worker *worker)
@@ -106,7 +110,7 @@ static uint32_t timers_poll(struct kin__worker *owner, int64_t now)
         count = take_due(owner, now, due, FIRE_BATCH);
         for (uint32_t i = 0; i < count; i++)
             woken += wake_due(&due[i]);
-    } while (count == FIRE_BATCH);
+    } while (count == FIRE_BATCH && FIRE_BATCH > 1);
     return woken;
 }
 
@@ -132,10 +136,10 @@ static bool insert(struct kin__timer *timer, struct kin__worker *worker, int64_t
     kin__lock_take(&timers->lock, KIN__RANK_TIMER);
     if (timers->wheel.count == 0) /* an empty wheel follows the clock for nothing */
         (void)kin__wheel_pop(&timers->wheel, now);
-    int64_t before = kin__load_relaxed(&worker->next_deadline); /* relaxed: under the lock */
+    int64_t before = kin__load_quiet(&worker->next_deadline); /* relaxed: under the lock */
     kin__wheel_insert(&timers->wheel, &timer->node);
     note_next_locked(worker);
-    bool is_first = kin__load_relaxed(&worker->next_deadline) < before; /* relaxed: as above */
+    bool is_first = kin__load_quiet(&worker->next_deadline) < before; /* relaxed: as above */
     kin__lock_give(&timers->lock, KIN__RANK_TIMER);
     return is_first;
 }
@@ -197,6 +201,21 @@ uint64_t kin__timer_count(struct kin__worker *worker)
     return count;
 }
 
+#ifdef KIN__LAB
+void kin__timer_rewind(struct kin__worker *worker, int64_t now)
+{
+    struct kin__wheel *wheel = &timers_of(worker)->wheel;
+    kin__store_quiet(&timers_of(worker)->lock.word, 0u); /* alone: whoever held it is gone */
+    if (wheel->count != 0) { /* of a run that was given up */
+        kin__wheel_init(wheel, now);
+    } else {
+        wheel->tick = (uint64_t)now >> KIN__WHEEL_SHIFT;
+        wheel->seq = 0;
+    }
+    note_next_locked(worker);
+}
+#endif
+
 /* ---- deadlines of other waits ---- */
 
 int kin__wait_any_until(struct kin__case *cases, uint32_t count, kin_time deadline, unsigned flags,
@@ -206,7 +225,7 @@ int kin__wait_any_until(struct kin__case *cases, uint32_t count, kin_time deadli
     struct kin__task *task = worker ? kin__worker_current(worker) : NULL;
     if (!task)
         return KIN_NOTASK;
-    kin__entry_check(task);
+    kin__entry_check_room(task);
     for (uint32_t i = 0; !(flags & KIN__WAIT_TRIED) && i < count; i++) {
         if (cases[i].ops->try_complete(cases[i].object, cases[i].io, status))
             return (int)i;

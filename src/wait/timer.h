@@ -63,5 +63,9 @@ static inline kin_time kin__deadline_of(const struct kin__task *task, kin_time d
 
 /* Deadlines waiting in a worker's wheel, for statistics. */
 uint64_t kin__timer_count(struct kin__worker *worker);
+#ifdef KIN__LAB
+/* A run begins: the wheel is empty, and time begins again at now. */
+void kin__timer_rewind(struct kin__worker *worker, int64_t now);
+#endif
 
 #endif

@@ -5,11 +5,14 @@
 #include "wait/wheel.h"
 
 #include "base/assert.h"
+#include "base/lab.h"
 
-#ifdef KIN_LAB
+#ifdef KIN__LAB
 #define SORT_STEPS UINT32_MAX
+#define WHOLE 0u /* a tick is a moment: it is past when it comes */
 #else
 #define SORT_STEPS 16u
+#define WHOLE 1u /* the whole tick must be past */
 #endif
 
 static uint64_t tick_of(int64_t ns)
@@ -106,18 +109,33 @@ static bool first_slot(const struct kin__wheel *wheel, unsigned *level, uint64_t
     return false;
 }
 
+/* Which node of a slot comes first. In the lab those of one moment may come in any order. */
+static struct kin__list *first_of(struct kin__list *slot, unsigned level)
+{
+    struct kin__list *first = kin__list_first(slot);
+#ifdef KIN__LAB
+    uint32_t count = 0;
+    for (struct kin__list *link = first; level == 0 && link != slot; link = link->next)
+        count++;
+    for (uint32_t i = count > 1 ? kin__lab_choose(KIN__LAB_TIMER, count, "timer") : 0; i > 0; i--)
+        first = first->next;
+#endif
+    (void)level;
+    return first;
+}
+
 struct kin__wheel_node *kin__wheel_pop(struct kin__wheel *wheel, int64_t now)
 {
     uint64_t now_tick = tick_of(now);
     unsigned level;
     uint64_t begin;
     while (first_slot(wheel, &level, &begin)) { /* ends: each round fires or moves something down */
-        if (begin > now_tick || (level == 0 && begin == now_tick))
+        if (begin > now_tick || (level == 0 && begin + WHOLE > now_tick))
             break;
         if (begin > wheel->tick)
             wheel->tick = begin;
         struct kin__list *slot = &wheel->slots[level][(begin >> (6 * level)) % KIN__WHEEL_SLOTS];
-        struct kin__wheel_node *node = node_of(kin__list_first(slot));
+        struct kin__wheel_node *node = node_of(first_of(slot, level));
         if (level == 0) {
             take(wheel, node);
             wheel->count--;
@@ -135,14 +153,30 @@ struct kin__wheel_node *kin__wheel_pop(struct kin__wheel *wheel, int64_t now)
     return NULL;
 }
 
+#ifdef KIN__LAB
+/* The soonest deadline of a slot: time jumps there, and nowhere in between. */
+static int64_t soonest(const struct kin__list *slot)
+{
+    int64_t least = INT64_MAX;
+    for (const struct kin__list *link = slot->next; link != slot; link = link->next) {
+        int64_t deadline = node_of((struct kin__list *)(uintptr_t)link)->deadline;
+        least = deadline < least ? deadline : least;
+    }
+    return least;
+}
+#endif
+
 int64_t kin__wheel_next(const struct kin__wheel *wheel)
 {
     unsigned level;
     uint64_t begin;
     if (!first_slot(wheel, &level, &begin))
         return INT64_MAX;
+#ifdef KIN__LAB
+    return soonest(&wheel->slots[level][(begin >> (6 * level)) % KIN__WHEEL_SLOTS]);
+#endif
     if (level == 0)
-        begin++; /* the whole tick must be past */
+        begin += WHOLE;
     return begin >= (UINT64_C(1) << (63 - KIN__WHEEL_SHIFT)) ? INT64_MAX - 1
                                                              : (int64_t)(begin << KIN__WHEEL_SHIFT);
 }

@@ -7,6 +7,7 @@
 #include "api/in_runtime.h"
 
 #include <kin/io.h>
+#include <kin/select.h>
 
 #include <poll.h>
 #include <pthread.h>
@@ -293,4 +294,62 @@ KIN_TEST(outside_a_task_nothing_is_read, "N1002")
     EXPECT_EQ(kin_read(0, &byte, 1, 0), KIN_NOTASK);
     EXPECT_EQ(kin_write(0, &byte, 1, NULL, 0), KIN_NOTASK);
     EXPECT_EQ(kin_fd_wait(0, POLLIN, 0), KIN_NOTASK);
+}
+
+/* ---- capabilities ---- */
+
+struct things {
+    int socket[2], pipe[2], file;
+};
+
+/* A task that has KIN_CAP_NET or KIN_CAP_FILE or neither. */
+static int use_things(void *arg)
+{
+    struct things *things = arg;
+    char byte = 'x';
+    int net = kin_caps() & KIN_CAP_NET ? 0 : KIN_NOCAP;
+    int file = kin_caps() & KIN_CAP_FILE ? 0 : KIN_NOCAP;
+    size_t done = 7;
+
+    EXPECT_EQ(kin_write(things->socket[0], &byte, 1, &done, KIN_NEVER), net);
+    EXPECT_EQ(done, net == 0);
+    EXPECT_EQ(kin_read(things->socket[1], &byte, 1, KIN_NEVER), net ? net : 1);
+    EXPECT_EQ(kin_fd_wait(things->socket[0], POLLOUT, KIN_NEVER), net ? net : POLLOUT);
+    struct kin_case cases[] = {kin_case_write(things->socket[0])};
+    EXPECT_EQ(kin_select(cases, 1, KIN_NEVER), net);
+    EXPECT_EQ(kin_write(things->file, &byte, 1, NULL, KIN_NEVER), file);
+    EXPECT_EQ(kin_write(things->pipe[1], &byte, 1, NULL, KIN_NEVER), 0); /* needs nothing */
+    EXPECT_EQ(kin_read(things->pipe[0], &byte, 1, KIN_NEVER), 1);
+    return 0;
+}
+
+static int hand_out(void *arg)
+{
+    static const uint32_t caps[] = {KIN_CAP_NONE, KIN_CAP_NET, KIN_CAP_FILE, KIN_CAP_ALL};
+    char path[] = "/tmp/kin-io-XXXXXX";
+    struct things things;
+    (void)arg;
+    make_pair(things.socket);
+    EXPECT_EQ(pipe(things.pipe), 0);
+    things.file = mkstemp(path);
+    EXPECT_GE(things.file, 0);
+    EXPECT_EQ(unlink(path), 0);
+    for (size_t i = 0; i < sizeof caps / sizeof caps[0]; i++) {
+        struct kin_spawn_options options = KIN_SPAWN_OPTIONS_INIT;
+        KIN_NURSERY(n);
+        options.caps = caps[i];
+        EXPECT_EQ(kin_spawn_with(&n, &options, use_things, &things, 0, NULL), 0);
+        EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
+    }
+    for (int i = 0; i < 2; i++) {
+        EXPECT_EQ(close(things.socket[i]), 0);
+        EXPECT_EQ(close(things.pipe[i]), 0);
+    }
+    EXPECT_EQ(close(things.file), 0);
+    return 0;
+}
+
+KIN_TEST(sockets_and_files_need_their_capability_whoever_opened_them, "SCHED:10.2.4")
+{
+    both(hand_out);
 }

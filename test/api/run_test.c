@@ -318,9 +318,26 @@ KIN_TEST(the_first_task_holds_every_capability_in_every_profile, "SCHED:10.2.4")
     }
 }
 
-KIN_TEST(a_poller_that_is_not_there_is_refused, "")
+static int tell_poller(void *arg)
+{
+    struct kin_stats stats;
+    EXPECT_EQ(kin_stats_get(&stats), 0);
+    EXPECT_STR(stats.poller ? stats.poller : "none", arg);
+    return 7;
+}
+
+KIN_TEST(a_poller_that_is_asked_for_by_name_is_there_or_refused, "")
 {
     struct kin_config config = KIN_CONFIG_INIT;
+    char ring[] = "io_uring";
     config.poller = KIN_POLLER_URING;
-    EXPECT_EQ(kin_run(&config, run_again, NULL), KIN_UNSUPPORTED);
+    int rc = kin_run(&config, tell_poller, ring);
+    EXPECT(rc == 7 || rc == KIN_UNSUPPORTED);
+    config.poller = (enum kin_poller)(KIN_POLLER_EPOLL + 1);
+    EXPECT_EQ(kin_run(&config, tell_poller, ring), -EINVAL);
+}
+
+KIN_TEST(a_program_that_links_kin_is_not_in_the_lab, "")
+{
+    EXPECT(!kin_in_lab());
 }

@@ -114,7 +114,7 @@ KIN_TEST(audits_are_evaluated_in_the_lab_only, "")
 {
     int evaluated = 0;
     KIN__AUDIT(++evaluated > 0, "house");
-#ifdef KIN_LAB
+#ifdef KIN__LAB
     EXPECT_EQ(evaluated, 1);
 #else
     EXPECT_EQ(evaluated, 0);

@@ -143,3 +143,20 @@ KIN_TEST(bytes_are_moved_through_pipes_only, "")
     EXPECT_EQ(kin__fd_pipe(a), -ENOMEM);
     kin__plat_fail_after(0, false);
 }
+
+KIN_TEST(a_number_is_a_socket_a_file_or_something_else, "")
+{
+    int fds[2];
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+    EXPECT_EQ(kin__fd_kind(fds[0]), KIN__FD_KIND_SOCKET);
+    EXPECT_EQ(close(fds[0]), 0);
+    EXPECT_EQ(kin__fd_kind(fds[0]), KIN__FD_KIND_OTHER); /* nothing at all */
+    EXPECT_EQ(close(fds[1]), 0);
+    EXPECT_EQ(pipe(fds), 0);
+    EXPECT_EQ(kin__fd_kind(fds[1]), KIN__FD_KIND_OTHER);
+    EXPECT_EQ(close(fds[0]), 0);
+    EXPECT_EQ(close(fds[1]), 0);
+    int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    EXPECT_EQ(kin__fd_kind(fd), KIN__FD_KIND_FILE);
+    EXPECT_EQ(close(fd), 0);
+}

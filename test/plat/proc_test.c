@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Goal: the kernel's word on whether a thread sleeps is read rightly, for all kinds of threads.
- * Method: one that waits on a futex, the calling one, one that has ended, one never started.
+ * Goal: the kernel's word on whether a thread sleeps is read rightly, for all kinds of threads, and
+ * on how many there are.
+ * Method: one that waits on a futex, the calling one, one that has ended, one never started, one of
+ * the kernel's own.
  */
 #include "kin_test.h"
 
 #include "plat/plat.h"
+#include "plat/uring.h"
+
+#include <unistd.h>
 
 static kin__a32 word;
 
@@ -39,4 +44,44 @@ KIN_TEST(the_calling_thread_is_not_asleep, "")
     EXPECT_GT(kin__load_relaxed(&self.tid), 0); /* relaxed: a number */
     for (int i = 0; i < 100; i++)
         EXPECT(!kin__thread_is_asleep(&self));
+}
+
+KIN_TEST(threads_are_counted, "")
+{
+    struct kin__thread thread;
+    unsigned before = kin__process_threads();
+
+    EXPECT_GE(before, 1);
+    EXPECT_EQ(kin__thread_start(&thread, sleep_on_word, NULL, 65536, "kin-test"), 0);
+    unsigned during = kin__process_threads();
+    EXPECT_GE(during, before + 1); /* a sanitizer may have started one, too */
+    kin__store_release(&word, 1u); /* pairs with the acquire in sleep_on_word */
+    kin__futex_wake(&word, 1);
+    kin__thread_join(&thread);
+    while (kin__process_threads() != during - 1) /* ends: the kernel takes it away soon */
+        kin__thread_yield();
+}
+
+KIN_TEST(a_thread_that_the_kernel_has_in_the_process_does_not_count, "")
+{
+    struct kin__uring ring;
+    struct kin__uring_result result;
+    unsigned before = kin__process_threads();
+    int fds[2];
+    char byte = 0;
+
+    if (kin__uring_create(&ring, 4, 8, false) < 0)
+        KIN_SKIP("io_uring is refused here");
+    EXPECT_EQ(pipe(fds), 0);
+    struct kin__uring_call call = {.verb = KIN__URING_READ, .how = KIN__URING_ASYNC, .fd = fds[0],
+                                   .address = (uintptr_t)&byte, .size = 1, .name = 1};
+    EXPECT_EQ(kin__uring_call(&ring, &call), 0); /* which a thread of the kernel does */
+    while (kin__process_threads() != before) /* ends: it has its name as soon as it runs */
+        kin__thread_yield();
+    EXPECT_EQ(write(fds[1], "x", 1), 1);
+    while (kin__uring_take(&ring, &result, 1) == 0) /* ends: or the alarm comes */
+        kin__uring_wait(&ring, 1000000);
+    EXPECT_EQ(result.value, 1);
+    EXPECT_EQ(kin__process_threads(), before);
+    kin__uring_destroy(&ring);
 }

@@ -11,6 +11,7 @@
 #include "plat/plat.h"
 
 #include <kin/chan.h>
+#include <kin/file.h>
 #include <kin/sync.h>
 #include <kin/view.h>
 
@@ -97,6 +98,29 @@ KIN_TEST(who_sleeps_for_ever_wakes_nobody, "A13")
     EXPECT_EQ(atomic_load(&story.reports), 1);
     EXPECT_EQ(story.status, KIN_DEADLOCK);
     EXPECT(strstr(story.text, "waits for sleep"));
+}
+
+/* The kernel has threads for calls on files in the process, which stay. */
+static int wait_after_files(void *arg)
+{
+    struct stat is;
+    struct kin_stats stats;
+    EXPECT_EQ(kin_stat("/", &is), 0);
+    EXPECT_EQ(kin_stats_get(&stats), 0);
+    if (strcmp(stats.files, "io_uring") != 0)
+        return -ENOSYS; /* threads of kin's own do the same, and might wake */
+    return receive(arg);
+}
+
+KIN_TEST(threads_of_the_kernel_wake_nobody, "A13")
+{
+    struct story story = {0};
+    int rc = run_story(&story, 2, wait_after_files);
+    if (rc == -ENOSYS)
+        KIN_SKIP("io_uring is refused here");
+    EXPECT_EQ(rc, 0);
+    EXPECT_EQ(atomic_load(&story.reports), 1);
+    EXPECT_EQ(story.status, KIN_DEADLOCK);
 }
 
 static int sleep_and_close(void *arg)

@@ -28,6 +28,7 @@ static const struct station stations[] = {
     {"A hog and its neighbours", demo_hog},
     {"A blocking call does not stop the others", demo_blocking},
     {"A stack overflow ends one task", demo_overflow},
+    {"Programs, and a signal to stop", demo_processes},
 };
 #define STATIONS (sizeof(stations) / sizeof(stations[0]))
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The program kin: a tour of the library, and which library it is.
+ * The program kin: a tour of the library, tests of the lab, and which library it is.
  *
- *     kin demo [--quick] [--no-million]     kin version     kin help
+ *     kin demo [--quick] [--no-million]     kin lab program ...     kin version     kin help
  */
 #include "tool.h"
 
@@ -16,6 +16,9 @@ static const char help_text[] =
     "               a tour of what kin does, with figures of this machine; less than a\n"
     "               minute. --quick does less of everything, --no-million leaves the\n"
     "               million tasks out, which need about 5 GiB of memory\n"
+    "  kin lab program ... [options]\n"
+    "               runs programs of the lab, which find, shrink and replay bugs of\n"
+    "               concurrency; kin lab program --help tells the options\n"
     "  kin version  the version of the library\n"
     "  kin help     this text\n";
 
@@ -38,6 +41,8 @@ int main(int argc, char **argv)
 
     if (strcmp(command, "demo") == 0)
         status = demo_main(argc - 2, argv + 2);
+    else if (strcmp(command, "lab") == 0)
+        status = lab_main(argc - 2, argv + 2);
     else if (strcmp(command, "version") == 0 || strcmp(command, "--version") == 0)
         status = version_main();
     else if (strcmp(command, "help") == 0 || strcmp(command, "--help") == 0)

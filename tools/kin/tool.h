@@ -22,6 +22,8 @@ struct tour {
 
 /* kin demo; the exit status. */
 int demo_main(int argc, char **argv);
+/* kin lab; the exit status. */
+int lab_main(int argc, char **argv);
 
 /* The stations, each in runtimes of its own. 0, or a status of kin; what they show they print. */
 int demo_fanout(const struct tour *tour);
@@ -35,6 +37,7 @@ int demo_blocking(const struct tour *tour);
 int demo_deadline(const struct tour *tour);
 int demo_hog(const struct tour *tour);
 int demo_overflow(const struct tour *tour);
+int demo_processes(const struct tour *tour);
 
 /* Runs fn(arg) as the first task of a runtime with so many workers, 0 for the default. */
 int demo_run(unsigned workers, kin_task_fn *fn, void *arg);

@@ -7,6 +7,10 @@
 
 #include <time.h>
 
+#ifdef KIN__LAB /* the lab has a clock in front of this one: lab/clock.c */
+#define kin__clock_now kin__host_now
+#endif
+
 int64_t kin__clock_now(void)
 {
     struct timespec now;

@@ -21,6 +21,7 @@
 #include <signal.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <time.h>
@@ -210,6 +211,18 @@ int kin__fd_pipe(int fds[2])
 int kin__fd_shutdown(int fd, int how)
 {
     return shutdown(fd, how) < 0 ? -errno : 0;
+}
+
+enum kin__fd_kind kin__fd_kind(int fd)
+{
+    struct stat about;
+    if (fstat(fd, &about) < 0)
+        return KIN__FD_KIND_OTHER; /* the call that follows says what is wrong with it */
+    if (S_ISSOCK(about.st_mode))
+        return KIN__FD_KIND_SOCKET;
+    return S_ISREG(about.st_mode) || S_ISDIR(about.st_mode) || S_ISBLK(about.st_mode)
+               ? KIN__FD_KIND_FILE
+               : KIN__FD_KIND_OTHER;
 }
 
 int kin__fd_look(int fd, unsigned bits)

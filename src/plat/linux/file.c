@@ -36,8 +36,9 @@ static int64_t result(int64_t got)
  * other reason to refuse the caller asks again, and waits for the true one. */
 static int64_t without_waiting(int64_t got)
 {
-    bool is_certain = got >= 0 || errno == EBADF || errno == EIO || errno == ENOSPC;
-    return is_certain ? result(got) : -EAGAIN;
+    if (got >= 0 || errno == EBADF || errno == EIO || errno == ENOSPC)
+        return result(got);
+    return errno == EAGAIN || errno == EOPNOTSUPP ? -EAGAIN : -ENOTSUP;
 }
 
 /* Whether a file is in memory and nowhere else. Such file systems know no RWF_NOWAIT, and never

@@ -7,6 +7,7 @@
 #include "plat/plat.h"
 
 #include "base/text.h"
+#include "plat/file.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -54,18 +55,34 @@ bool kin__thread_is_asleep(const struct kin__thread *thread)
     return letter == 'S' || letter == 'D' || letter == 'T' || letter == 't';
 }
 
-/* The 20th field of the process's own line; the third one is the letter above. */
+/* Whether a thread runs code of the process: threads of the kernel that work for its rings do not,
+ * and what they end somebody waits for who is known. */
+static bool is_of_program(const char *tid)
+{
+    static const char worker[] = "iou-wrk-";
+    char path[64], name[32];
+    struct kin__text text;
+    kin__text_init(&text, path, sizeof(path));
+    kin__text_printf(&text, "/proc/self/task/%s/comm", tid);
+    return read_start(path, name, sizeof(name)) && strncmp(name, worker, sizeof worker - 1) != 0;
+}
+
 unsigned kin__process_threads(void)
 {
-    char stat[512];
-    if (!read_start("/proc/self/stat", stat, sizeof(stat)))
-        return 0;
-    const char *at = strrchr(stat, ')');
-    for (unsigned field = 2; at && field < 20; field++)
-        at = strchr(at + 1, ' ');
+    _Alignas(8) char bytes[1024];
+    struct kin__file_entry entry;
     unsigned count = 0;
-    for (at = at ? at + 1 : NULL; at && *at >= '0' && *at <= '9' && count < 1000000; at++)
-        count = count * 10 + (unsigned)(*at - '0');
+    int64_t size;
+    int dir = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0)
+        return 0;
+    while ((size = kin__file_entries(dir, bytes, sizeof(bytes))) > 0) { /* ends: threads do */
+        for (size_t at = 0; at < (size_t)size;) { /* ends: an entry further each time */
+            at = kin__file_entry(bytes, at, &entry);
+            count += entry.name[0] != '.' && is_of_program(entry.name);
+        }
+    }
+    (void)close(dir);
     return count;
 }
 

@@ -250,4 +250,11 @@ __attribute__((noinline)) bool kin__rank_holds_none(void)
     return ranks_held == 0;
 }
 
+#ifdef KIN__LAB
+void kin__rank_forget(void)
+{
+    ranks_held = nursery_depth = 0;
+}
+#endif
+
 #endif

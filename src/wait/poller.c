@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The poller of a runtime: watches descriptors, wakes whoever waits, brings results of calls on
+ * files.
+ *
+ * Which poller is behind it is the table's business (plat/poller.h), but for one difference. One
+ * that lasts is told of a descriptor once and then of each change. One that tells once, and keeps
+ * the file open until then, is asked before every wait:
+ *
+ *     free -- prepare: watch, serial s --> watched by s -- told of s --> free, event counted
+ *                                            |  told that s is lost: watch again
+ *                                            +- closed, or nobody waits for a foreign one: unwatch
+ *
+ * There is one such watch for a direction of a descriptor in the whole process, and everybody who
+ * waits relies on it, tasks of other runtimes too: when its poller ends, they try again, and watch
+ * anew. What is told of any other serial is of the past and dropped.
+ *
+ * The ring for files is a descriptor among others, which tells that there are results. Where there
+ * is none, or KIN_POLLER_EPOLL was asked for, threads do the work.
+ */
+#include "wait/poller.h"
+
+#include "wait/uring.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define READY_BATCH 32     /* small: polling may happen on the stack of a task that parks */
+#define WAY_BIT (1u << 31) /* in the data of a watch that tells once: of which direction */
+#define FILES (KIN__POLLER_LOST - 1) /* the data of the ring for files */
+#define FILES_AGAIN_NS 1000000       /* when to look at it as long as it cannot be watched */
+
+enum files_state { FILES_UNKNOWN, FILES_STARTING, FILES_RING, FILES_THREADS };
+
+static kin__a32 numbers; /* of pollers: how many there were */
+static kin__a32 serials; /* of watches: likewise */
+static struct kin__lock pollers_lock; /* rank POLLER; the list, and sched->io when it is set */
+static struct kin__list pollers;      /* all; next is NULL as long as there never was one */
+
+/* ---- events ---- */
+
+/* Counts an event for a direction, with more set if it tells of more than data. */
+static inline void count_locked(struct kin__fd_entry *entry, unsigned way, uint32_t more)
+{
+    uint32_t events = kin__load_relaxed(&entry->events[way]); /* relaxed: under the lock */
+    kin__store_release(&entry->events[way], (events + 2) | more); /* pairs with look_again */
+}
+
+/* What is ready, on behalf of whoever waits for it or will. */
+static inline void note_locked(struct kin__fd_entry *entry, uint32_t bits, struct kin__wakes *wakes)
+{
+    entry->kept |= (uint8_t)(bits & (KIN__READY_READ | KIN__READY_WRITE));
+    if (bits & KIN__READY_READ) {
+        count_locked(entry, 0, (bits & KIN__READY_MORE) != 0);
+        kin__fd_wake_locked(&entry->readers, (int)KIN__READY_READ, wakes);
+    }
+    if (bits & KIN__READY_WRITE) {
+        count_locked(entry, 1, 0);
+        if (entry->has_writers)
+            kin__fd_wake_locked(&entry->writers, (int)KIN__READY_WRITE, wakes);
+        entry->has_writers = false;
+    }
+}
+
+/* The number that the data of a watch is about. */
+static int fd_of(uint64_t data)
+{
+    return (int)((uint32_t)data & ~WAY_BIT);
+}
+
+/* An event of a watch that lasts. */
+static uint32_t on_ready(const struct kin__ready *ready)
+{
+    struct kin__fd_entry *entry = kin__fd_find(fd_of(ready->data));
+    struct kin__wakes wakes = {0};
+    kin__lock_take(&entry->lock, KIN__RANK_WAIT);
+    /* relaxed: the generation changes under the lock */
+    if (KIN__LIKELY(kin__load_relaxed(&entry->state) >> 32 == ready->data >> 32))
+        note_locked(entry, ready->bits, &wakes);
+    kin__lock_give(&entry->lock, KIN__RANK_WAIT);
+    uint32_t count = wakes.count;
+    if (count)
+        kin__wakes_run(&wakes);
+    return count;
+}
+
+/* ---- watches that tell once ---- */
+
+static uint32_t bit_of(unsigned way)
+{
+    return way ? KIN__READY_WRITE : KIN__READY_READ;
+}
+
+static bool is_watched_locked(const struct kin__fd_entry *entry, unsigned way)
+{
+    return entry->watches[way] != 0;
+}
+
+/* Has a poller watch one direction. 0 or -errno. */
+static int watch_locked(struct kin__watcher *watcher, int fd, struct kin__fd_entry *entry,
+                        unsigned way)
+{
+    uint32_t serial;
+    do { /* ends: at the second time */
+        serial = kin__add_relaxed(&serials, 1u) + 1; /* alone: a counter */
+    } while (serial == 0);
+    uint64_t data = (uint64_t)serial << 32 | (way ? WAY_BIT : 0) | (uint32_t)fd;
+    /* relaxed: under the lock */
+    bool is_known = entry->is_pollable && (kin__load_relaxed(&entry->state) & KIN__FD_OURS);
+    int rc = watcher->kind->watch(watcher->impl, fd, data, bit_of(way), is_known);
+    if (rc < 0)
+        return rc;
+    entry->is_pollable = true;
+    entry->watches[way] = serial;
+    entry->watchers[way] = watcher->number;
+    (void)kin__add_relaxed(&watcher->watches, 1u); /* alone: a hint */
+    return 0;
+}
+
+/* Nobody is told of the direction any more, and the file is let go. */
+static void unwatch_by(struct kin__watcher *watcher, int fd, struct kin__fd_entry *entry,
+                       unsigned way)
+{
+    uint64_t data = (uint64_t)entry->watches[way] << 32 | (way ? WAY_BIT : 0) | (uint32_t)fd;
+    watcher->kind->unwatch(watcher->impl, fd, data);
+    (void)kin__sub_relaxed(&watcher->watches, 1u); /* alone: a hint */
+    entry->watches[way] = 0;
+}
+
+/* The same, whichever runtime's poller it is. */
+static __attribute__((noinline)) void unwatch_slow(int fd, struct kin__fd_entry *entry,
+                                                   unsigned way)
+{
+    kin__lock_take(&pollers_lock, KIN__RANK_POLLER);
+    KIN__LIST_EACH(link, &pollers) {
+        struct kin__watcher *watcher = KIN__CONTAINER_OF(link, struct kin__watcher, link);
+        if (watcher->number == entry->watchers[way])
+            unwatch_by(watcher, fd, entry, way);
+    }
+    kin__lock_give(&pollers_lock, KIN__RANK_POLLER);
+    entry->watches[way] = 0; /* one that has ended has watched for the last time */
+}
+
+void kin__watcher_drop_locked(int fd, struct kin__fd_entry *entry)
+{
+    struct kin__watcher *watcher = kin__watcher_here();
+    for (unsigned way = 0; way < 2; way++) {
+        if (KIN__LIKELY(!is_watched_locked(entry, way)))
+            continue;
+        if (watcher && watcher->number == entry->watchers[way])
+            unwatch_by(watcher, fd, entry, way);
+        else
+            unwatch_slow(fd, entry, way);
+    }
+}
+
+/* A watch has told, or is lost. */
+static uint32_t on_told(struct kin__watcher *watcher, const struct kin__ready *ready)
+{
+    int fd = fd_of(ready->data);
+    unsigned way = (ready->data & WAY_BIT) != 0;
+    struct kin__fd_entry *entry = kin__fd_find(fd);
+    struct kin__wakes wakes = {0};
+    kin__lock_take(&entry->lock, KIN__RANK_WAIT);
+    if (KIN__LIKELY(entry->watches[way] == ready->data >> 32)) {
+        (void)kin__sub_relaxed(&watcher->watches, 1u); /* alone: a hint */
+        entry->watches[way] = 0;
+        struct kin__waitq *queue = way ? &entry->writers : &entry->readers;
+        if (KIN__LIKELY(!(ready->bits & KIN__READY_LOST)))
+            note_locked(entry, ready->bits & (bit_of(way) | KIN__READY_MORE), &wakes);
+        else if (kin__waitq_is_empty(queue) || watch_locked(watcher, fd, entry, way) < 0)
+            note_locked(entry, bit_of(way), &wakes); /* who is about to wait must try again */
+    }
+    kin__lock_give(&entry->lock, KIN__RANK_WAIT);
+    uint32_t count = wakes.count;
+    if (count)
+        kin__wakes_run(&wakes);
+    return count;
+}
+
+/* A poller watches no more, or has lost something: whoever relies on it tries again. */
+static uint32_t abandon(struct kin__watcher *watcher, int fd, struct kin__fd_entry *entry)
+{
+    struct kin__wakes wakes = {0};
+    kin__lock_take(&entry->lock, KIN__RANK_WAIT);
+    for (unsigned way = 0; way < 2; way++) {
+        if (is_watched_locked(entry, way) && entry->watchers[way] == watcher->number) {
+            unwatch_by(watcher, fd, entry, way);
+            note_locked(entry, bit_of(way), &wakes);
+        }
+    }
+    kin__lock_give(&entry->lock, KIN__RANK_WAIT);
+    uint32_t count = wakes.count;
+    kin__wakes_run(&wakes);
+    return count;
+}
+
+static __attribute__((noinline)) uint32_t abandon_all(struct kin__watcher *watcher)
+{
+    uint32_t woken = 0;
+    for (uint32_t at = 0; at < KIN__FD_CHUNKS; at++) {
+        /* pairs with the exchange in entry_of */
+        struct kin__fd_entry *chunk = kin__load_acquire(&kin__fd_chunks[at]);
+        for (uint32_t i = 0; chunk && i < KIN__FD_CHUNK; i++)
+            woken += abandon(watcher, (int)(at * KIN__FD_CHUNK + i), &chunk[i]);
+    }
+    return woken;
+}
+
+/* ---- the poller of a runtime ---- */
+
+/* Fetches what the wakes will touch, all of it cold when there are many connections: the entries,
+ * then whoever waits there. They overlap instead of being waited for one after the other. */
+static inline void warm_up(const struct kin__ready *ready, int count)
+{
+    for (int i = 0; i < count; i++)
+        __builtin_prefetch(kin__fd_find(fd_of(ready[i].data)), 1);
+    for (int i = 0; i < count; i++) {
+        struct kin__fd_entry *entry = kin__fd_find(fd_of(ready[i].data));
+        if (KIN__UNLIKELY(!entry)) /* not about a descriptor */
+            continue;
+        uintptr_t waiter = (uintptr_t)kin__load_relaxed(&entry->warm[0]); /* relaxed: a hint */
+        uintptr_t task = (uintptr_t)kin__load_relaxed(&entry->warm[1]);   /* relaxed: as above */
+        __builtin_prefetch((void *)waiter, 1);
+        __builtin_prefetch((void *)(waiter + KIN__LINE), 1);
+        for (unsigned line = 0; line < sizeof(struct kin__task) / KIN__LINE; line++)
+            __builtin_prefetch((void *)(task + KIN__LINE * line), 1);
+    }
+}
+
+/* What a poller that tells once has told. */
+static __attribute__((noinline)) uint32_t on_once(struct kin__watcher *watcher,
+                                                  const struct kin__ready *ready)
+{
+    if (KIN__LIKELY(ready->data != KIN__POLLER_LOST))
+        return on_told(watcher, ready);
+    watcher->watches_no_files = true;
+    return abandon_all(watcher);
+}
+
+static struct kin__files *files_of(struct kin__watcher *watcher)
+{
+    /* pairs with the release in start_files */
+    return kin__load_acquire(&watcher->files_state) == FILES_RING ? watcher->files : NULL;
+}
+
+static int watch_files(struct kin__watcher *watcher, struct kin__files *files)
+{
+    return watcher->kind->watch(watcher->impl, kin__files_fd(files), FILES, KIN__READY_READ, true);
+}
+
+/* Watches the ring for files again where that must be: how long a wait may be. */
+static int64_t care_for_files(struct kin__watcher *watcher, struct kin__files *files, int64_t ns)
+{
+    if (KIN__LIKELY(!watcher->watches_no_files))
+        return ns;
+    watcher->watches_no_files = watch_files(watcher, files) < 0;
+    return watcher->watches_no_files && (ns < 0 || ns > FILES_AGAIN_NS) ? FILES_AGAIN_NS : ns;
+}
+
+/* One thing that was told. */
+static inline uint32_t on_one(struct kin__watcher *watcher, const struct kin__ready *ready)
+{
+    if (KIN__UNLIKELY(ready->data == FILES)) {
+        watcher->watches_no_files = watcher->kind->is_once;
+        return 0;
+    }
+    return KIN__LIKELY(!watcher->kind->is_once) ? on_ready(ready) : on_once(watcher, ready);
+}
+
+static uint32_t poller_poll(struct kin__sched *sched, int64_t ns)
+{
+    struct kin__watcher *watcher = sched->io_state;
+    struct kin__ready ready[READY_BATCH];
+    struct kin__files *files = files_of(watcher);
+    uint32_t woken = 0;
+    int count;
+    if (files)
+        ns = care_for_files(watcher, files, ns);
+    do { /* ends: once somebody was woken: what was fetched for that is still warm when it runs */
+        count = watcher->kind->wait(watcher->impl, ready, READY_BATCH, ns);
+        if (count > 2)
+            warm_up(ready, count);
+        for (int i = 0; i < count; i++)
+            woken += on_one(watcher, &ready[i]);
+        ns = 0;
+    } while (count == READY_BATCH && woken == 0);
+    return files ? woken + kin__files_reap(files) : woken;
+}
+
+static void poller_wake(struct kin__sched *sched)
+{
+    struct kin__watcher *watcher = sched->io_state;
+    watcher->kind->wake(watcher->impl);
+}
+
+static void destroy_poller(struct kin__watcher *watcher)
+{
+    watcher->kind->destroy(watcher->impl);
+    if (files_of(watcher))
+        kin__files_destroy(watcher->files);
+    kin__heap_free(watcher);
+}
+
+static void poller_fini(struct kin__sched *sched)
+{
+    struct kin__watcher *watcher = sched->io_state;
+    if (kin__load_relaxed(&watcher->watches)) /* relaxed: nobody of this runtime is left */
+        (void)abandon_all(watcher);
+    kin__lock_take(&pollers_lock, KIN__RANK_POLLER);
+    kin__list_remove(&watcher->link);
+    kin__lock_give(&pollers_lock, KIN__RANK_POLLER);
+    destroy_poller(watcher);
+    sched->io_state = NULL;
+}
+
+static const struct kin__outside outside = {poller_poll, poller_wake, poller_fini};
+
+/* Makes a poller the one of a runtime. False: it has one. */
+static bool install(struct kin__sched *sched, struct kin__watcher *watcher)
+{
+    watcher->number = kin__add_relaxed(&numbers, 1u) + 1; /* alone: a counter */
+    kin__lock_take(&pollers_lock, KIN__RANK_POLLER);
+    bool is_first = !kin__load_relaxed(&sched->io); /* relaxed: written under this lock */
+    if (is_first) {
+        if (!pollers.next)
+            kin__list_init(&pollers);
+        kin__list_push_back(&pollers, &watcher->link);
+        sched->io_state = watcher;
+        kin__store_release(&sched->io, &outside); /* pairs with the load in poll_begin */
+    }
+    kin__lock_give(&pollers_lock, KIN__RANK_POLLER);
+    return is_first;
+}
+
+/* Which poller is wanted. Where it is all the same, debug builds are told by KIN_POLLER, so that
+ * the same tests run with each. */
+static enum kin_poller wanted(const struct kin__sched *sched)
+{
+    enum kin_poller is = sched->config.poller;
+#ifdef KIN_DEBUG
+    const char *word = is == KIN_POLLER_AUTO ? kin__plat_env("KIN_POLLER") : NULL;
+    if (word && strcmp(word, "uring") == 0)
+        is = KIN_POLLER_URING;
+    else if (word && strcmp(word, "epoll") == 0)
+        is = KIN_POLLER_EPOLL;
+#endif
+    return is;
+}
+
+/* Whether the system will never give us a ring, as against: not now. */
+static bool is_refusal(int rc)
+{
+    return rc == -ENOSYS || rc == -EPERM || rc == -EACCES || rc == -EOPNOTSUPP;
+}
+
+static int create_kind(const struct kin__sched *sched, struct kin__watcher *watcher)
+{
+    enum kin_poller is = wanted(sched);
+    int rc = -ENOSYS;
+    if (is == KIN_POLLER_URING) {
+        watcher->kind = &kin__poller_uring;
+        rc = watcher->kind->create(&watcher->impl);
+    }
+    if (is_refusal(rc) && sched->config.poller != KIN_POLLER_URING) {
+        watcher->kind = &kin__poller_epoll;
+        rc = watcher->kind->create(&watcher->impl);
+    }
+    if (is == KIN_POLLER_EPOLL)
+        kin__store_relaxed(&watcher->files_state, FILES_THREADS); /* alone: not shared yet */
+    return rc;
+}
+
+int kin__watcher_start(struct kin__sched *sched)
+{
+    if (kin__load_acquire(&sched->io)) /* pairs with the store in install */
+        return 0;
+    struct kin__watcher *watcher = kin__heap_alloc(sizeof(*watcher));
+    if (!watcher)
+        return -ENOMEM;
+    int rc = create_kind(sched, watcher);
+    if (rc < 0)
+        kin__heap_free(watcher);
+    else if (!install(sched, watcher))
+        destroy_poller(watcher); /* somebody was faster */
+    return rc;
+}
+
+int kin__poll_start(struct kin__sched *sched)
+{
+    if (sched->config.poller != KIN_POLLER_URING)
+        return 0;
+    int rc = kin__watcher_start(sched);
+    return is_refusal(rc) ? KIN_UNSUPPORTED : rc;
+}
+
+/* Makes the ring for files, once; without one, threads do what it would. */
+static __attribute__((noinline, unused)) void start_files(struct kin__watcher *watcher)
+{
+    uint32_t unknown = FILES_UNKNOWN;
+    struct kin__files *files = NULL;
+    if (!kin__cas_relaxed(&watcher->files_state, &unknown, FILES_STARTING)) /* alone: one does it */
+        return;
+    int rc = kin__files_create(&files);
+    if (rc == 0 && (rc = watch_files(watcher, files)) < 0)
+        kin__files_destroy(files);
+    watcher->files = files;
+    /* pairs with the acquire in files_of */
+    kin__store_release(&watcher->files_state, rc == 0 ? FILES_RING : FILES_THREADS);
+}
+
+#ifdef KIN__LAB /* what its kernel does is not for the lab to decide */
+struct kin__files *kin__poll_files(void)
+{
+    return NULL;
+}
+#else
+struct kin__files *kin__poll_files(void)
+{
+    struct kin__sched *sched = kin__worker_self()->sched;
+    if (KIN__UNLIKELY(!kin__load_acquire(&sched->io)) && /* pairs with the store in install */
+        kin__watcher_start(sched) < 0)
+        return NULL;
+    struct kin__watcher *watcher = sched->io_state;
+    if (KIN__UNLIKELY(kin__load_relaxed(&watcher->files_state) == FILES_UNKNOWN)) /* relaxed: so */
+        start_files(watcher);
+    return files_of(watcher);
+}
+#endif
+
+const char *kin__poll_name(struct kin__sched *sched)
+{
+    if (!kin__load_acquire(&sched->io)) /* pairs with the store in install */
+        return NULL;
+    return ((struct kin__watcher *)sched->io_state)->kind->name;
+}
+
+const char *kin__poll_files_name(struct kin__sched *sched)
+{
+    static const char *const names[] = {NULL, NULL, "io_uring", "threads"};
+    if (!kin__load_acquire(&sched->io)) /* pairs with the store in install */
+        return NULL;
+    /* relaxed: for reports */
+    return names[kin__load_relaxed(&((struct kin__watcher *)sched->io_state)->files_state)];
+}
+
+int kin__watcher_add_locked(struct kin__watcher *watcher, const struct kin__fd *fd, unsigned bits)
+{
+    struct kin__fd_entry *entry = fd->entry;
+    int rc = 0;
+    if (watcher->kind->is_once) {
+        for (unsigned way = 0; rc == 0 && way < 2; way++) {
+            if ((bits & bit_of(way)) && !is_watched_locked(entry, way))
+                rc = watch_locked(watcher, fd->fd, entry, way);
+        }
+        return rc;
+    }
+    uint64_t data = (uint64_t)fd->generation << 32 | (uint32_t)fd->fd;
+    bool is_known = kin__load_relaxed(&entry->poller) == watcher->number; /* relaxed: locked */
+    rc = watcher->kind->watch(watcher->impl, fd->fd, data, bits, is_known);
+    if (rc == 0)
+        kin__store_relaxed(&entry->poller, watcher->number); /* relaxed: as in is_watched */
+    return rc;
+}

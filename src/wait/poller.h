@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The poller of a runtime: who watches its descriptors, and wakes whoever waits for them.
+ */
+#ifndef KIN_WAIT_POLLER_H
+#define KIN_WAIT_POLLER_H
+
+#include "plat/poller.h"
+#include "sched/sched.h"
+#include "wait/poll.h"
+
+struct kin__files;
+
+struct kin__watcher {
+    /* constant */
+    const struct kin__poller_kind *kind;
+    struct kin__poller *impl;
+    uint32_t number; /* no other poller of the process ever has it */
+
+    kin__a32 watches;         /* directions that it watches and has not told of; about */
+    kin__a32 files_state;     /* how calls on files are carried out; whoever starts it, once */
+    struct kin__files *files; /* written before the state */
+    bool watches_no_files;    /* whoever polls: they must be watched again */
+    struct kin__list link;    /* among those of the process */
+};
+
+/* Gives a runtime its poller, if it has none. 0 or -errno. */
+int kin__watcher_start(struct kin__sched *sched);
+/* The poller of the runtime that the caller is in; NULL: outside of one, or it has none. */
+static inline struct kin__watcher *kin__watcher_here(void)
+{
+    struct kin__worker *worker = kin__worker_self();
+    /* pairs with the store in install */
+    return worker && kin__load_acquire(&worker->sched->io) ? worker->sched->io_state : NULL;
+}
+
+/* Whether the kernel tells the poller about the descriptor for as long as it is open. */
+static inline bool kin__watcher_has(const struct kin__watcher *watcher, const struct kin__fd *fd)
+{
+    /* relaxed: a descriptor that is being closed is found to be when the waiter is linked */
+    return kin__fd_is(fd, KIN__FD_OURS) &&
+           kin__load_relaxed(&fd->entry->poller) == watcher->number; /* relaxed: as above */
+}
+
+/* Under the entry's lock: the kernel tells the poller about the descriptor, for bits at least. 0 or
+ * -errno. */
+int kin__watcher_add_locked(struct kin__watcher *watcher, const struct kin__fd *fd, unsigned bits);
+/* Under the entry's lock: no poller keeps the file, or tells of what told once. */
+void kin__watcher_drop_locked(int fd, struct kin__fd_entry *entry);
+
+#endif

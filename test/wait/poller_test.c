@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Goal: the poller of a runtime: which it is, what happens when it is refused, and that watches
+ * that tell once are neither lost nor kept.
+ * Method: runtimes with each poller, faults, small rings, descriptors closed behind kin's back.
+ */
+#include "api/in_runtime.h"
+
+#include "plat/plat.h"
+#include "plat/uring.h"
+#include "wait/poller.h"
+
+#include <kin/io.h>
+#include <kin/net.h>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static void break_it(struct kin__uring_faults faults)
+{
+    kin__uring_break(&faults);
+}
+
+static int run_with(enum kin_poller poller, unsigned workers, kin_task_fn *fn, void *arg)
+{
+    struct kin_config config = KIN_CONFIG_INIT;
+    config.poller = poller;
+    config.workers = workers;
+    return kin_run(&config, fn, arg);
+}
+
+static int do_nothing(void *arg)
+{
+    (void)arg;
+    return 0;
+}
+
+/* Runs fn with a ring, on one worker and on two, or skips the test where there are none. */
+static void run_with_ring(kin_task_fn *fn)
+{
+    int rc = run_with(KIN_POLLER_URING, 1, do_nothing, NULL);
+    if (rc == KIN_UNSUPPORTED)
+        KIN_SKIP("io_uring is refused here");
+    EXPECT_EQ(rc, 0);
+    EXPECT_EQ(run_with(KIN_POLLER_URING, 1, fn, NULL), 0);
+    EXPECT_EQ(run_with(KIN_POLLER_URING, 2, fn, NULL), 0);
+}
+
+/* ---- which ---- */
+
+static int name_it(void *arg)
+{
+    struct kin_stats stats;
+    const char **name = arg;
+    int fds[2];
+    EXPECT_EQ(pipe(fds), 0);
+    EXPECT_EQ(kin_fd_wait(fds[0], POLLIN, kin_after(1)), KIN_TIMEOUT);
+    EXPECT_EQ(kin_stats_get(&stats), 0);
+    *name = stats.poller;
+    EXPECT_EQ(kin_close(fds[0]), 0);
+    EXPECT_EQ(kin_close(fds[1]), 0);
+    return 0;
+}
+
+KIN_TEST(the_poller_that_runs_is_told, "")
+{
+    const char *name = NULL;
+    unsetenv("KIN_POLLER");
+    EXPECT_EQ(run_with(KIN_POLLER_AUTO, 1, name_it, (void *)&name), 0);
+    EXPECT_STR(name, "epoll");
+    EXPECT_EQ(run_with(KIN_POLLER_EPOLL, 1, name_it, (void *)&name), 0);
+    EXPECT_STR(name, "epoll");
+    int rc = run_with(KIN_POLLER_URING, 1, name_it, (void *)&name);
+    if (rc == KIN_UNSUPPORTED)
+        return;
+    EXPECT_EQ(rc, 0);
+    EXPECT_STR(name, "io_uring");
+}
+
+KIN_TEST(a_poller_that_is_refused_is_refused_by_name_only, "")
+{
+    static const int refusals[] = {-EPERM, -ENOSYS, -EINVAL, -EOPNOTSUPP};
+    const char *name = NULL;
+    for (unsigned i = 0; i < 4; i++) {
+        break_it((struct kin__uring_faults){.setup = refusals[i]});
+        EXPECT_EQ(run_with(KIN_POLLER_URING, 1, name_it, (void *)&name), KIN_UNSUPPORTED);
+        EXPECT_EQ(setenv("KIN_POLLER", "uring", 1), 0); /* whoever does not insist gets the other */
+        EXPECT_EQ(run_with(KIN_POLLER_AUTO, 1, name_it, (void *)&name), 0);
+        EXPECT_STR(name, "epoll");
+    }
+    break_it((struct kin__uring_faults){.setup = -ENOMEM}); /* not for ever */
+    EXPECT_EQ(run_with(KIN_POLLER_URING, 1, name_it, (void *)&name), -ENOMEM);
+}
+
+/* ---- descriptors that are closed behind our back ---- */
+
+static int close_behind(void *arg)
+{
+    int fds[2], others[2];
+    char byte = 0;
+    (void)arg;
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+    EXPECT_EQ(kin_fd_wait(fds[0], POLLIN, kin_after(KIN_MS(1))), KIN_TIMEOUT);
+    EXPECT_EQ(close(fds[0]), 0); /* it is closed, and not kept */
+    EXPECT_EQ(kin_read(fds[1], &byte, 1, KIN_NEVER), 0);
+    EXPECT_EQ(kin_close(fds[1]), 0);
+    for (int i = 0; i < 20; i++) { /* the same numbers, other descriptors */
+        EXPECT_EQ(pipe(others), 0);
+        EXPECT_EQ(others[0], fds[0]);
+        EXPECT_EQ(kin_fd_wait(others[0], POLLIN, kin_after(1000)), KIN_TIMEOUT);
+        EXPECT_EQ(write(others[1], "x", 1), 1);
+        EXPECT_EQ(kin_fd_wait(others[0], POLLIN, KIN_NEVER), POLLIN);
+        EXPECT_EQ(close(others[0]), 0);
+        EXPECT_EQ(close(others[1]), 0);
+    }
+    return 0;
+}
+
+KIN_TEST(what_the_program_closes_is_closed, "")
+{
+    unsetenv("KIN_POLLER");
+    EXPECT_EQ(run_with(KIN_POLLER_EPOLL, 1, close_behind, NULL), 0);
+    struct kin_config config = KIN_CONFIG_INIT; /* without the monitor, which opens files */
+    config.poller = KIN_POLLER_URING;
+    config.stall_threshold = KIN_NEVER;
+    for (config.workers = 1; config.workers <= 2; config.workers++) {
+        int rc = kin_run(&config, close_behind, NULL);
+        EXPECT(rc == 0 || rc == KIN_UNSUPPORTED);
+    }
+}
+
+static int select_behind(void *arg)
+{
+    int fds[2];
+    char byte = 0;
+    (void)arg;
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+    struct kin_case cases[] = {kin_case_read(fds[0]), kin_case_after(KIN_MS(1))};
+    EXPECT_EQ(kin_select(cases, 2, KIN_NEVER), 1);
+    struct kin_case both[] = {kin_case_read(fds[0]), kin_case_write(fds[0])};
+    EXPECT_EQ(kin_select(both, 2, KIN_NEVER), 1);
+    EXPECT_EQ(kin_select(cases, 1, 0), KIN_TIMEOUT);
+    EXPECT_EQ(close(fds[0]), 0);
+    EXPECT_EQ(kin_read(fds[1], &byte, 1, KIN_NEVER), 0); /* ends, or the alarm comes */
+    EXPECT_EQ(kin_close(fds[1]), 0);
+    return 0;
+}
+
+KIN_TEST(a_select_keeps_nothing_open, "")
+{
+    run_with_ring(select_behind);
+}
+
+/* ---- closing ---- */
+
+static int read_until_closed(void *arg)
+{
+    char byte;
+    EXPECT_EQ(kin_read(*(int *)arg, &byte, 1, KIN_NEVER), KIN_CLOSED);
+    return 0;
+}
+
+/* The listener's address is free as soon as it is closed, whoever watched it. */
+static int listen_again(void *arg)
+{
+    int listener, conn, fds[2];
+    char addr[KIN_ADDR_MAX], byte;
+    (void)arg;
+    EXPECT_EQ(kin_tcp_listen("127.0.0.1:0", NULL, &listener), 0);
+    EXPECT_EQ(kin_local_addr(listener, addr, sizeof addr), 0);
+    for (int i = 0; i < 20; i++) {
+        EXPECT_EQ(kin_accept(listener, &conn, kin_after(100000)), KIN_TIMEOUT);
+        EXPECT_EQ(kin_close(listener), 0);
+        int rc = -EADDRINUSE;
+        for (int k = 0; k < 1000 && rc == -EADDRINUSE; k++) {
+            rc = kin_tcp_listen(addr, NULL, &listener);
+            EXPECT_EQ(kin_sleep(kin_after(rc < 0 ? 10000 : 0)), 0);
+        }
+        EXPECT_EQ(rc, 0);
+    }
+    EXPECT_EQ(kin_close(listener), 0);
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+    KIN_NURSERY(n);
+    for (int i = 0; i < 3; i++)
+        EXPECT_EQ(kin_spawn(&n, read_until_closed, &fds[0]), 0);
+    EXPECT_EQ(kin_sleep(kin_after(KIN_MS(2))), 0);
+    EXPECT_EQ(kin_close(fds[0]), 0);
+    EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
+    EXPECT_EQ(kin_read(fds[1], &byte, 1, KIN_NEVER), 0);
+    EXPECT_EQ(kin_close(fds[1]), 0);
+    return 0;
+}
+
+KIN_TEST(what_is_closed_while_it_is_watched_is_let_go, "")
+{
+    run_with_ring(listen_again);
+}
+
+/* ---- nothing is lost ---- */
+
+static int read_byte(void *arg)
+{
+    char byte = 0;
+    EXPECT_EQ(kin_read(*(int *)arg, &byte, 1, KIN_NEVER), 1);
+    EXPECT_EQ(byte, 'k');
+    return 0;
+}
+
+#define PAIRS 60
+
+/* Many wait, all become ready at once. */
+static int wake_many(void *arg)
+{
+    static int fds[PAIRS][2];
+    (void)arg;
+    for (int i = 0; i < PAIRS; i++)
+        EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fds[i]), 0);
+    for (int round = 0; round < 3; round++) {
+        KIN_NURSERY(n);
+        for (int i = 0; i < PAIRS; i++)
+            EXPECT_EQ(kin_spawn(&n, read_byte, &fds[i][0]), 0);
+        EXPECT_EQ(kin_sleep(kin_after(KIN_MS(2))), 0);
+        for (int i = 0; i < PAIRS; i++)
+            EXPECT_EQ(write(fds[i][1], "k", 1), 1);
+        EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
+    }
+    for (int i = 0; i < PAIRS; i++) {
+        EXPECT_EQ(kin_close(fds[i][0]), 0);
+        EXPECT_EQ(kin_close(fds[i][1]), 0);
+    }
+    return 0;
+}
+
+KIN_TEST(a_small_ring_serves_many, "")
+{
+    break_it((struct kin__uring_faults){.places = 2});
+    run_with_ring(wake_many);
+}
+
+static int wake_many_breaking(void *arg)
+{
+    static const int errors[] = {-EAGAIN, -EINTR, -EBUSY};
+    for (unsigned i = 0; i < 3; i++) {
+        break_it((struct kin__uring_faults){.enter = errors[i], .enters = 50});
+        EXPECT_EQ(wake_many(arg), 0);
+    }
+    break_it((struct kin__uring_faults){0});
+    return 0;
+}
+
+KIN_TEST(enters_that_fail_cost_time_only, "")
+{
+    run_with_ring(wake_many_breaking);
+}
+
+/* The kernel had no memory for a result, nobody knows for which. */
+static int lose_results(void *arg)
+{
+    int fds[2];
+    (void)arg;
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+    for (uint32_t i = 1; i <= 5; i++) {
+        KIN_NURSERY(n);
+        EXPECT_EQ(kin_spawn(&n, read_byte, &fds[0]), 0);
+        EXPECT_EQ(kin_spawn(&n, read_byte, &fds[0]), 0);
+        EXPECT_EQ(kin_sleep(kin_after(KIN_MS(1))), 0);
+        break_it((struct kin__uring_faults){.lost = i});
+        EXPECT_EQ(kin_sleep(kin_after(KIN_MS(1))), 0);
+        EXPECT_EQ(write(fds[1], "kk", 2), 2);
+        EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
+    }
+    break_it((struct kin__uring_faults){0});
+    EXPECT_EQ(kin_close(fds[0]), 0);
+    EXPECT_EQ(kin_close(fds[1]), 0);
+    return 0;
+}
+
+KIN_TEST(when_results_are_lost_everybody_tries_again, "")
+{
+    run_with_ring(lose_results);
+}
+
+/* ---- threads and runtimes that end ---- */
+
+static int block_worker(void *arg)
+{
+    atomic_fetch_add((_Atomic int *)arg, 1);
+    usleep(30000);
+    return 0;
+}
+
+static int lose_workers(void *arg)
+{
+    static int fds[8][2];
+    _Atomic int blocked = 0;
+    (void)arg;
+    KIN_NURSERY(n);
+    for (int i = 0; i < 8; i++) {
+        EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fds[i]), 0);
+        EXPECT_EQ(kin_spawn(&n, read_byte, &fds[i][0]), 0);
+    }
+    EXPECT_EQ(kin_sleep(kin_after(KIN_MS(2))), 0);
+    for (int i = 0; i < 4; i++)
+        EXPECT_EQ(kin_spawn(&n, block_worker, (void *)&blocked), 0);
+    await(&blocked, 4);
+    EXPECT_EQ(kin_sleep(kin_after(KIN_MS(60))), 0);
+    for (int i = 0; i < 8; i++)
+        EXPECT_EQ(write(fds[i][1], "k", 1), 1);
+    EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
+    for (int i = 0; i < 8; i++) {
+        EXPECT_EQ(kin_close(fds[i][0]), 0);
+        EXPECT_EQ(kin_close(fds[i][1]), 0);
+    }
+    return 0;
+}
+
+KIN_TEST(watches_outlive_the_threads_that_began_them, "")
+{
+    struct kin_config config = KIN_CONFIG_INIT;
+    config.poller = KIN_POLLER_URING;
+    config.workers = 2;
+    config.workers_max = 6;
+    config.stall_threshold = KIN_MS(1);
+    int rc = kin_run(&config, lose_workers, NULL);
+    if (rc == KIN_UNSUPPORTED)
+        KIN_SKIP("io_uring is refused here");
+    EXPECT_EQ(rc, 0);
+}
+
+struct shared {
+    int fds[2];
+    enum kin_poller pollers[2];
+    _Atomic int waiting, ended;
+};
+
+static int wait_shortly(void *arg)
+{
+    struct shared *shared = arg;
+    EXPECT_EQ(kin_fd_wait(shared->fds[0], POLLIN, kin_after(KIN_MS(20))), KIN_TIMEOUT);
+    return 0;
+}
+
+static int wait_long(void *arg)
+{
+    struct shared *shared = arg;
+    EXPECT_EQ(kin_fd_wait(shared->fds[0], POLLIN, KIN_NEVER), POLLIN);
+    return 0;
+}
+
+static void *run_short(void *arg)
+{
+    struct shared *shared = arg;
+    EXPECT_EQ(run_with(shared->pollers[0], 1, wait_shortly, shared), 0);
+    EXPECT_EQ(write(shared->fds[1], "x", 1), 1);
+    return NULL;
+}
+
+/* Two runtimes wait for one descriptor; the one that watches it may be the first to end. */
+KIN_TEST(a_watch_that_ends_with_its_runtime_is_not_missed_by_another, "")
+{
+    static const enum kin_poller pollers[][2] = {
+        {KIN_POLLER_URING, KIN_POLLER_URING},
+        {KIN_POLLER_URING, KIN_POLLER_EPOLL},
+        {KIN_POLLER_EPOLL, KIN_POLLER_URING}};
+    if (run_with(KIN_POLLER_URING, 1, do_nothing, NULL) == KIN_UNSUPPORTED)
+        KIN_SKIP("io_uring is refused here");
+    for (unsigned i = 0; i < 6; i++) {
+        struct shared shared = {.pollers = {pollers[i % 3][0], pollers[i % 3][1]}};
+        pthread_t thread;
+        EXPECT_EQ(pipe2(shared.fds, O_NONBLOCK), 0);
+        EXPECT_EQ(pthread_create(&thread, NULL, run_short, &shared), 0);
+        usleep(i < 3 ? 5000 : 0);
+        EXPECT_EQ(run_with(shared.pollers[1], 1, wait_long, &shared), 0);
+        EXPECT_EQ(pthread_join(thread, NULL), 0);
+        EXPECT_EQ(close(shared.fds[0]), 0);
+        EXPECT_EQ(close(shared.fds[1]), 0);
+    }
+}
+
+/* What a runtime has opened and left open is not watched for ever. */
+static int leave_open(void *arg)
+{
+    int *fds = arg;
+    char addr[KIN_ADDR_MAX], byte;
+    EXPECT_EQ(kin_tcp_listen("127.0.0.1:0", NULL, &fds[2]), 0);
+    EXPECT_EQ(kin_local_addr(fds[2], addr, sizeof addr), 0);
+    EXPECT_EQ(kin_tcp_connect(addr, &fds[0], KIN_NEVER), 0);
+    EXPECT_EQ(kin_accept(fds[2], &fds[1], KIN_NEVER), 0);
+    EXPECT_EQ(kin_read(fds[0], &byte, 1, kin_after(KIN_MS(1))), KIN_TIMEOUT);
+    return 0;
+}
+
+static int use_after(void *arg)
+{
+    int *fds = arg;
+    char byte = 0;
+    EXPECT_EQ(kin_read(fds[0], &byte, 1, kin_after(KIN_MS(1))), KIN_TIMEOUT);
+    EXPECT_EQ(kin_write(fds[1], "k", 1, NULL, KIN_NEVER), 0);
+    EXPECT_EQ(kin_read(fds[0], &byte, 1, KIN_NEVER), 1);
+    for (int i = 0; i < 3; i++)
+        EXPECT_EQ(kin_close(fds[i]), 0);
+    return 0;
+}
+
+KIN_TEST(a_descriptor_goes_from_one_runtime_to_the_next, "")
+{
+    int fds[3] = {-1, -1, -1};
+    if (run_with(KIN_POLLER_URING, 1, do_nothing, NULL) == KIN_UNSUPPORTED)
+        KIN_SKIP("io_uring is refused here");
+    EXPECT_EQ(run_with(KIN_POLLER_URING, 1, leave_open, fds), 0);
+    EXPECT_EQ(run_with(KIN_POLLER_URING, 2, use_after, fds), 0);
+    EXPECT_EQ(run_with(KIN_POLLER_URING, 1, leave_open, fds), 0);
+    EXPECT_EQ(run_with(KIN_POLLER_EPOLL, 1, use_after, fds), 0);
+}
+
+/* ---- who polls while it rains ---- */
+
+static int spin_until(void *arg)
+{
+    while (atomic_load((_Atomic int *)arg) == 0) /* ends: the other sets it, or the alarm comes */
+        continue;
+    return 0;
+}
+
+static int read_and_tell(void *arg)
+{
+    struct {
+        int fd;
+        _Atomic int done;
+    } *it = arg;
+    char byte;
+    EXPECT_EQ(kin_read(it->fd, &byte, 1, KIN_NEVER), 1);
+    atomic_store(&it->done, 1);
+    return 0;
+}
+
+/* A worker that watched a descriptor runs one task without end: the other one sees the event. */
+static int watch_and_spin(void *arg)
+{
+    int fds[2];
+    struct {
+        int fd;
+        _Atomic int done;
+    } it = {.done = 0};
+    (void)arg;
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+    it.fd = fds[0];
+    KIN_NURSERY(n);
+    EXPECT_EQ(kin_spawn(&n, read_and_tell, &it), 0);
+    EXPECT_EQ(kin_sleep(kin_after(KIN_MS(1))), 0);
+    EXPECT_EQ(kin_spawn(&n, spin_until, (void *)&it.done), 0);
+    EXPECT_EQ(kin_sleep(kin_after(KIN_MS(1))), 0);
+    EXPECT_EQ(write(fds[1], "k", 1), 1);
+    EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
+    EXPECT_EQ(kin_close(fds[0]), 0);
+    EXPECT_EQ(kin_close(fds[1]), 0);
+    return 0;
+}
+
+KIN_TEST(a_busy_worker_keeps_no_event_back, "")
+{
+    run_with_ring(watch_and_spin);
+}
