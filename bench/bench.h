@@ -51,6 +51,7 @@ int bench_cancel(void);
 int bench_canceltree(void);
 int bench_hog(void);
 int bench_echo(void);
+int bench_file(void);
 
 /* ns of the clock that suits the number of workers. */
 int64_t bench_now(void);

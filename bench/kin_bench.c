@@ -118,6 +118,7 @@ static const struct {
     {"checkpoint", bench_checkpoint}, {"defer", bench_defer},
     {"cancel", bench_cancel},         {"canceltree", bench_canceltree},
     {"hog", bench_hog},               {"echo", bench_echo},
+    {"file", bench_file},
 };
 
 int main(int argc, char **argv)

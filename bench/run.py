@@ -38,6 +38,7 @@ class Metric:
     label: str
     unit: str
     target: float = None  # at most; None: context
+    against: tuple = ()  # peers, and at most how many times their figure
     own: bool = False  # kin's alone: a peer need not print it
 
 
@@ -53,6 +54,7 @@ class Case:
     metrics: tuple
     variants: tuple = (("kin", ()),)  # label and further arguments of kin's own runs
     cost: str = "light"  # light, medium, heavy: decides how often it is repeated
+    load: str = ""  # the program is a server: the mode of peers/load, which starts it
 
 
 def cost(unit, target=None, label="each"):
@@ -106,7 +108,25 @@ HOG = (
     Metric("alone_p50", "latency p50 without it", "us"),
     Metric("beside_p50", "latency p50 beside it", "us"),
 )
+ECHO = (
+    Metric("time", "each", "ns",
+           against=(("epoll", 1 / 0.97), ("tokio", 1), ("libuv", 1), ("go", 1))),
+    Metric("cpu", "CPU of the server each", "ns"),
+    Metric("rate", "messages", "k/s"),
+    Metric("p50", "latency p50", "us"),
+    Metric("p99", "latency p99", "us", against=(("epoll", 1.1),)),
+)
+IDLE = (
+    Metric("memory", "memory each", "B", 8192),
+    Metric("kernel", "small objects of the kernel each", "B"),
+    Metric("connections", "connections, as many as are allowed", "n"),
+)
+FILE = (
+    Metric("time", "each", "ms", against=(("plain", 1 / 0.95),)),
+    Metric("cpu", "CPU", "ms"),
+)
 ALL = ("go", "boost", "erlang", "tokio")
+SERVERS = ("epoll", "tokio", "libuv", "go")
 POOLS = ("go", "tbb", "tokio")
 CHANNELS = ("go", "boost", "tokio")
 M = 1_000_000
@@ -170,6 +190,13 @@ CASES = (
     Case("canceltree", "cancel of a tree with 1M parked leaves", "canceltree", 1, M, 0,
          ("go", "tokio"), CANCEL_TREE, cost="heavy"),
     Case("hog", "10 tasks beside a hog", "hog", 1, 100, 10, ("go", "tokio"), HOG),
+    Case("echo_64", "TCP echo of 64 B, 64 connections", "echo", 1, 64, 2000, SERVERS, ECHO,
+         load="echo"),
+    Case("echo_1000", "TCP echo of 64 B, 1000 connections", "echo", 1, 1000, 2000, SERVERS, ECHO,
+         load="echo"),
+    Case("idle100k", "100k idle TCP connections", "echo", 1, 100_000, 0, SERVERS, IDLE,
+         cost="heavy", load="idle"),
+    Case("file1g", "reading a file of 1 GiB in memory", "file", 1, 1024, 4, ("plain",), FILE),
 )
 
 # How many measured rounds, and how many dropped before them: (full, quick).
@@ -219,6 +246,7 @@ class Built:
     command: list  # what the arguments of a case are appended to
     version: str
     recipe: list  # the build commands, for the report
+    load: pathlib.Path = None  # kin's: the load of servers
 
 
 def build_kin(out):
@@ -236,11 +264,18 @@ def build_kin(out):
                              "-I", ROOT / "include", "-I", ROOT / "src", "-I", HERE,
                              *sorted(HERE.glob("*.c")), tree / "libkin.a", "-lpthread",
                              "-o", program]
-    for command in (configure, make, compile_):
+    load = out / "load"
+    compile_load = compile_plain(cc, "load/load.c", load)
+    for command in (configure, make, compile_, compile_load):
         run(command)
     version = run(cc.split() + ["--version"]).splitlines()[0]
     return Built([program], "this tree (%s), %s" % (revision(), version),
-                 [configure, make, compile_])
+                 [configure, make, compile_, compile_load], load)
+
+
+def compile_plain(cc, source, program, *libraries):
+    return cc.split() + ["-std=gnu11", "-O2", "-Wall", "-Wextra", HERE / "peers" / source,
+                         *libraries, "-o", program]
 
 
 def revision():
@@ -255,6 +290,28 @@ def build_go(out):
     run(command, env=dict(os.environ, GO111MODULE="off", GOCACHE=str(out / "cache"),
                           GOFLAGS="", GOTOOLCHAIN="local"))
     return Built([out / "bench"], run([go, "version"]).strip(), [command])
+
+
+def build_epoll(out):
+    cc = os.environ.get("CC") or "gcc"
+    command = compile_plain(need(cc.split()[0], "gcc") and cc, "epoll/bench.c", out / "bench")
+    run(command)
+    return Built([out / "bench"], "a loop around epoll, written by hand", [command])
+
+
+def build_plain(out):
+    cc = os.environ.get("CC") or "gcc"
+    command = compile_plain(need(cc.split()[0], "gcc") and cc, "plain/bench.c", out / "bench")
+    run(command)
+    return Built([out / "bench"], "system calls and nothing else", [command])
+
+
+def build_libuv(out):
+    cc = os.environ.get("CC") or "gcc"
+    need_file("/usr/include/uv.h", "libuv1-dev")
+    command = compile_plain(cc, "libuv/bench.c", out / "bench", "-luv")
+    run(command)
+    return Built([out / "bench"], "libuv " + package_version("libuv1-dev"), [command])
 
 
 def build_boost(out):
@@ -303,7 +360,8 @@ def build_tokio(out):
 
 
 BUILDERS = {"kin": build_kin, "go": build_go, "boost": build_boost, "tbb": build_tbb,
-            "erlang": build_erlang, "tokio": build_tokio}
+            "erlang": build_erlang, "tokio": build_tokio, "epoll": build_epoll,
+            "libuv": build_libuv, "plain": build_plain}
 
 
 def build_all(names, directory):
@@ -331,7 +389,10 @@ def progress(text):
 def command_of(case, built, name, extra):
     start = [str(part).format(workers=case.workers) for part in built[name].command]
     numbers = [case.workers, case.n, case.rounds, *extra]
-    return start + [case.program] + [str(number) for number in numbers]
+    command = start + [case.program] + [str(number) for number in numbers]
+    if case.load:
+        command = [str(built["kin"].load), case.load, str(case.n), str(case.rounds)] + command
+    return command
 
 
 def measure(command):
@@ -385,7 +446,8 @@ class Series:
 def run_case(case, built, quick, rounds_wanted):
     """Returns the series of every participant, by label, in the order of the tables."""
     plan = [(label, "kin", extra) for label, extra in case.variants if "kin" in built]
-    plan += [(peer, peer, ()) for peer in case.peers if peer in built]
+    plan += [(peer, peer, ()) for peer in case.peers if peer in built and
+             ("kin" in built or not case.load)]
     series = {label: Series(command_of(case, built, name, extra)) for label, name, extra in plan}
     rounds, dropped = REPEATS[case.cost][1 if quick else 0]
     if rounds_wanted:
@@ -433,12 +495,22 @@ def ratio(kin, peer):
     return "1 : %s" % number(peer / kin)
 
 
+def goals(metric, series):
+    """What the figure should be at most, and in words."""
+    if metric.target is not None:
+        yield metric.target, "%s %s" % (number(metric.target), metric.unit)
+    for peer, times in metric.against:
+        other = series[peer].median(metric.name) if peer in series else None
+        factor = "" if times == 1 else "%.3g x " % times
+        yield (other * times if other else None), "%s%s" % (factor, peer)
+
+
 def target_rows(results):
+    """title, at most, median, spread, reached"""
     rows = []
     for case, series in results:
-        for metric in case.metrics:
-            if metric.target is None:
-                continue
+        for metric, limit, words in [(metric, limit, words) for metric in case.metrics
+                                     for limit, words in goals(metric, series)]:
             for label, _ in case.variants:
                 mine = series.get(label)
                 value = mine.median(metric.name) if mine else None
@@ -446,12 +518,12 @@ def target_rows(results):
                                                                             metric.label)
                 if label != "kin":
                     title += " (%s)" % label
-                if value is None:
+                if value is None or limit is None:
                     why = "FAILED" if mine and mine.failures else "not measured"
-                    rows.append((title, metric, "-", "-", why))
+                    rows.append((title, words, "-", "-", why))
                     continue
-                reached = "yes" if value <= metric.target else "NO, x%.2f" % (value / metric.target)
-                rows.append((title, metric, number(value), spread(mine.samples[metric.name]),
+                reached = "yes" if value <= limit else "NO, x%.2f" % (value / limit)
+                rows.append((title, words, number(value), spread(mine.samples[metric.name]),
                              reached))
     return rows
 
@@ -552,8 +624,7 @@ def report(results, built, missing, facts):
     parts.append("\n## Targets\n")
     parts.append(markdown_table(
         ("figure", "to reach", "median", "spread", "reached"),
-        [(title, "<= %s %s" % (number(m.target), m.unit), value, wide, reached)
-         for title, m, value, wide, reached in target_rows(results)]))
+        [(title, "<= " + words, *rest) for title, words, *rest in target_rows(results)]))
     parts.append("\n## kin and its peers\n")
     parts.append("Medians, min..max of all rounds, and kin : peer (1 : 5 says that the peer takes "
                  "five times as much).\n")
@@ -647,8 +718,7 @@ def main():
     print_table(("figure", "who", "median", "min..max", "kin : peer"),
                 list(comparison_rows(results)))
     print_table(("target", "at most", "median", "min..max", "reached"),
-                [(title, "%s %s" % (number(m.target), m.unit), value, wide, reached)
-                 for title, m, value, wide, reached in target_rows(results)])
+                target_rows(results))
     for name, reason in missing.items():
         print("%s was left out: %s" % (name, reason))
     output.write_text(report(results, built, missing, facts))

@@ -185,24 +185,21 @@ static void watch(int set, int64_t i)
         die("epoll_ctl");
 }
 
-/* Serves the connections until a moment, or with until 0 until all are back once. */
-static void serve(int set, int64_t until, int is_counted)
+/* Keeps all connections busy until a moment. */
+static void keep_busy(int set, int64_t until, int is_counted)
 {
     struct epoll_event events[BATCH];
-    int64_t back = 0;
-    for (;;) {
-        int ready = epoll_wait(set, events, BATCH, 1000);
+    int64_t now;
+    do {
+        int ready = epoll_wait(set, events, BATCH, 10000);
         if (ready < 0 && errno != EINTR)
             die("epoll_wait");
         if (ready == 0)
             die("the server is silent");
-        int64_t now = clock_ns(CLOCK_MONOTONIC);
+        now = clock_ns(CLOCK_MONOTONIC);
         for (int i = 0; i < ready; i++) {
             struct conn *conn = events[i].data.ptr;
             if (!receive(conn))
-                continue;
-            back++;
-            if (until == 0)
                 continue;
             now = clock_ns(CLOCK_MONOTONIC);
             if (is_counted && sampled < SAMPLES)
@@ -210,9 +207,7 @@ static void serve(int set, int64_t until, int is_counted)
             count += is_counted;
             send_one(conn);
         }
-        if (until ? now >= until : back >= count)
-            return;
-    }
+    } while (now < until);
 }
 
 static int compare(const void *a, const void *b)
@@ -229,9 +224,9 @@ static void echo(int set, int64_t n, int64_t ms)
     int64_t begin = clock_ns(CLOCK_MONOTONIC);
     for (int64_t i = 0; i < n; i++)
         send_one(&conns[i]);
-    serve(set, begin + ms * 250000, 0);
+    keep_busy(set, begin + ms * 250000, 0);
     int64_t start_wall = clock_ns(CLOCK_MONOTONIC), start_cpu = clock_ns(cpu);
-    serve(set, start_wall + ms * 750000, 1);
+    keep_busy(set, start_wall + ms * 750000, 1);
     double wall = (double)(clock_ns(CLOCK_MONOTONIC) - start_wall);
     double used = (double)(clock_ns(cpu) - start_cpu);
     qsort(samples, (size_t)sampled, sizeof *samples, compare);
@@ -242,13 +237,12 @@ static void echo(int set, int64_t n, int64_t ms)
     print("p99", (double)samples[sampled / 100 * 99] / 1e3, "us");
 }
 
-static void idle(int set, int64_t n, int64_t memory, int64_t kernel)
+static void idle(int64_t n, int64_t memory, int64_t kernel)
 {
-    (void)set;
     usleep(300000); /* a garbage collector may have something to do */
     print("memory", (double)(server_memory() - memory) / (double)n, "B");
     print("kernel", (double)(field("/proc/meminfo", "Slab:") - kernel) / 2 / (double)n, "B");
-    print("connections", (double)n, "");
+    print("connections", (double)n, "n");
 }
 
 /* As many descriptors as are allowed; how many connections that is, both processes alike. */
@@ -294,7 +288,7 @@ int main(int argc, char **argv)
         }
     }
     if (is_idle)
-        idle(set, n, memory, kernel);
+        idle(n, memory, kernel);
     else
         echo(set, n, ms);
     kill(server, SIGKILL);
