@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The lab: a test run under every schedule that matters, with the failing one to replay.
+ *
+ * A test links kin-lab (pkg-config kin-lab, CMake kin::lab) instead of kin; nothing else in the
+ * program changes. Inside of kin_lab_run tasks take turns on the calling thread, time is virtual
+ * and jumps when every task waits, and whatever could happen in more than one way is decided by a
+ * strategy. The same seed gives the same run.
+ *
+ *     #include <kin/kin.h>
+ *     #include <kin/lab.h>
+ *
+ *     static int add(void *chan)
+ *     {
+ *         return kin_chan_send(chan, &(int){1}, KIN_NEVER);
+ *     }
+ *     KIN_LAB(two_are_added, .strategy = KIN_LAB_DPOR)
+ *     {
+ *         struct kin_chan *chan;
+ *         int sum = 0, value;
+ *         KIN_LAB_OK(kin_chan_create(&chan, sizeof(int), 1));
+ *         KIN_NURSERY(n);
+ *         KIN_LAB_OK(kin_spawn(&n, add, chan));
+ *         KIN_LAB_OK(kin_spawn(&n, add, chan));
+ *         for (int i = 0; i < 2 && kin_chan_recv(chan, &value, KIN_NEVER) == 0; i++)
+ *             sum += value;
+ *         KIN_LAB_OK(kin_nursery_join(&n, NULL));
+ *         kin_chan_unref(chan);
+ *         kin_lab_assert(sum == 2, "both are seen");
+ *         return 0;
+ *     }
+ *     KIN_LAB_MAIN()
+ *
+ * A task can be interrupted where it calls kin, and at every KIN_SHARED. Plain memory that tasks
+ * share without kin's objects is said with KIN_SHARED(x); a complete exploration covers kin's
+ * objects and those words, no others.
+ *
+ * A test is run again and again in one process: what it needs it makes itself, and gives back.
+ * Variables with static storage keep what the last run left in them.
+ */
+#ifndef KIN_LAB_H
+#define KIN_LAB_H
+
+#include <kin/base.h>
+#include <kin/run.h>
+#include <kin/status.h>
+#include <kin/time.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+KIN_BEGIN_DECLS
+
+/* In kin-lab, not in kin. */
+#define KIN_LAB_API __attribute__((visibility("default")))
+
+/* Who decides. */
+enum kin_lab_strategy {
+    KIN_LAB_AUTO = 0,    /* round-robin once, then all others by turns */
+    KIN_LAB_ROUND_ROBIN, /* each task in turn, no faults: one run says it all */
+    KIN_LAB_RANDOM,      /* anybody; every fifth run starves one task for a while */
+    KIN_LAB_PCT,         /* priorities with depth - 1 changes */
+    KIN_LAB_DPOR,        /* one of every class of schedules that differ at all: exhaustive */
+    KIN_LAB_REPLAY       /* as replay_file says */
+};
+
+/* What may go wrong on purpose: bits of config.faults. Each run has at most one of the first six
+ * unless KIN_FAULT_CHAOS is set. */
+#define KIN_FAULT_OOM 1u      /* a request for memory fails */
+#define KIN_FAULT_CANCEL 2u   /* a task is cancelled, wherever it is */
+#define KIN_FAULT_FAIL 4u     /* a task fails in a call that may wait; never the first one */
+#define KIN_FAULT_PANIC 8u    /* a task panics there */
+#define KIN_FAULT_DEADLINE 16u /* the deadline of a wait comes first */
+#define KIN_FAULT_BUDGET 32u  /* a budget is used up */
+#define KIN_FAULT_DELAY 64u   /* time passes though somebody could run */
+#define KIN_FAULT_NET 128u    /* connections break, data comes late and in pieces */
+#define KIN_FAULT_FILE 256u   /* files fail, writes are short or torn */
+#define KIN_FAULT_CHAOS 1024u /* any number of them in the first half of a run, then none */
+
+/* What is looked at: bits of config.oracles; 0: all. */
+#define KIN_ORACLE_DEADLOCK 1u     /* deadlock */
+#define KIN_ORACLE_WAKE 2u         /* lost-wake, double-enqueue */
+#define KIN_ORACLE_ORPHAN 4u       /* no-orphan, quiescence */
+#define KIN_ORACLE_OBLIGATION 8u   /* obligation-leak */
+#define KIN_ORACLE_LEAK 16u        /* leak, use-after-free */
+#define KIN_ORACLE_PROGRESS 32u    /* starvation, livelock */
+#define KIN_ORACLE_CANCEL 64u      /* cancellation-bounded, loser-drain */
+#define KIN_ORACLE_ORDER 128u      /* fifo, lifo-cleanup */
+#define KIN_ORACLE_RESULT 256u     /* error-priority, budget-conservation, return */
+
+/* What kin_lab_run is told. 0 is the default of each. */
+struct kin_lab_config {
+    size_t size;   /* KIN_LAB_CONFIG_INIT sets it */
+    uint64_t seed;
+    unsigned workers;        /* what kin_config.workers says to the program; 0: 2 */
+    enum kin_lab_strategy strategy;
+    uint64_t executions_max; /* 0: no limit for DPOR, 2 s for AUTO, 1 for round-robin, else 1000 */
+    unsigned depth;          /* of PCT; 0: 3 */
+    unsigned preemptions;    /* DPOR runs only schedules with so many at most; 0: no limit */
+    uint32_t faults;         /* KIN_FAULT_ bits */
+    uint32_t oracles;        /* KIN_ORACLE_ bits; 0: all */
+    int64_t time_max;        /* virtual time of one run; 0: a day. Longer is a livelock */
+    const char *replay_file;
+    const char *report_dir;  /* where the schedule of a failure goes; NULL: nowhere */
+};
+#define KIN_LAB_CONFIG_INIT                                                                        \
+    { sizeof(struct kin_lab_config), 0, 0, KIN_LAB_AUTO, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/* What came out. Strings live until the next kin_lab_run. */
+struct kin_lab_report {
+    uint64_t executions;    /* runs, without those that shrank a failure or checked themselves */
+    uint64_t steps;         /* in them */
+    uint64_t schedule_hash; /* of the failing run, or of the last one */
+    uint64_t failing_seed;  /* with the same strategy the first run fails; 0: DPOR, replay */
+    int status;             /* what kin_lab_run returns */
+    bool exhausted;         /* DPOR: no schedule is left; see the head of this file */
+    const char *oracle;     /* "assert", "return", "deadlock", "lost-wake", ...; NULL: no failure */
+    const char *text;       /* the failure in words; "" when there is none */
+    const char *replay_file; /* where the failing schedule is; NULL: nowhere */
+};
+
+/**
+ * kin_lab_run - run a test under many schedules.
+ * @config: borrowed; NULL for all defaults.
+ * @test:   the first task of every run.
+ * @arg:    handed to test.
+ * @out:    receives what came out; NULL if the status is enough.
+ *
+ * A run fails by an assertion, by an oracle (a deadlock, a lost wake, something that was not given
+ * back, ...), or when test returns a negative number. The first failure is shrunk to a schedule
+ * with few switches, described in out->text, and ends the call.
+ *
+ * Example:
+ *     #include <kin/lab.h>
+ *     int explore(kin_task_fn *test)
+ *     {
+ *         struct kin_lab_config config = KIN_LAB_CONFIG_INIT;
+ *         struct kin_lab_report report;
+ *         config.strategy = KIN_LAB_DPOR;
+ *         int rc = kin_lab_run(&config, test, NULL, &report);
+ *         if (rc < 0)
+ *             fputs(report.text, stderr);
+ *         else if (report.exhausted)
+ *             printf("complete: all %llu schedules pass\n", (unsigned long long)report.executions);
+ *         return rc;
+ *     }
+ *
+ * From:    thread; one call at a time in a process
+ * Parks:   no
+ * Returns: 0 when no run failed, else the status of the failure: KIN_PANICKED for an assertion,
+ *          KIN_DEADLOCK, KIN_LEAKED, what test returned, ...; -EINVAL for a wrong config, -EBUSY
+ *          inside of a run, -ENOMEM, -errno of a replay file that cannot be read
+ */
+KIN_LAB_API KIN_MUST_USE int kin_lab_run(const struct kin_lab_config *config, kin_task_fn *test,
+                                         void *arg, struct kin_lab_report *out);
+
+/**
+ * kin_lab_run_host - run a function that is no task, and calls kin_run, under many schedules.
+ * @config: borrowed; NULL for all defaults.
+ * @test:   called outside of any task, once for every run.
+ * @arg:    handed to test.
+ * @out:    receives what came out; NULL if the status is enough.
+ *
+ * For programs whose tests begin before the runtime does. Everything else is as in kin_lab_run.
+ *
+ * From:    thread; one call at a time in a process
+ * Parks:   no
+ * Returns: as kin_lab_run
+ */
+KIN_LAB_API KIN_MUST_USE int kin_lab_run_host(const struct kin_lab_config *config,
+                                              kin_task_fn *test, void *arg,
+                                              struct kin_lab_report *out);
+
+/**
+ * kin_lab_assert - what must hold in every run.
+ * @ok:   whether it holds.
+ * @what: in words, for the report; constant.
+ *
+ * When it does not hold the run has failed: the running task ends as by kin_fail, and the others
+ * are cancelled.
+ *
+ * From:    task, thread
+ * Parks:   no
+ * Returns: nothing; not at all in a task when it does not hold
+ */
+KIN_LAB_API void kin_lab_assert(bool ok, const char *what);
+
+/**
+ * kin_lab_random - a number that the seed decides.
+ *
+ * Different tasks draw from streams of their own, so that what one gets does not depend on when
+ * others draw.
+ *
+ * From:    task
+ * Parks:   no
+ * Returns: 64 bits; 0 outside of a run
+ */
+KIN_LAB_API uint64_t kin_lab_random(void);
+
+/**
+ * kin_lab_choose - a number that the strategy decides.
+ * @n:     how many there are to choose from, at least 1.
+ * @label: what is chosen; constant.
+ *
+ * An exhaustive exploration goes through all of them.
+ *
+ * From:    task
+ * Parks:   no
+ * Returns: 0 to n - 1; 0 outside of a run
+ */
+KIN_LAB_API uint32_t kin_lab_choose(uint32_t n, const char *label);
+
+/**
+ * kin_lab_fault - whether something goes wrong here, on purpose.
+ * @label: what; constant.
+ *
+ * For faults of the program's own: in a lab run with any fault bit set it is true now and then. See
+ * KIN_BUGGIFY for code that also runs outside of the lab.
+ *
+ * From:    task
+ * Parks:   no
+ * Returns: true when it does; false outside of a run
+ */
+KIN_LAB_API bool kin_lab_fault(const char *label);
+
+/**
+ * kin_lab_wait_all_blocked - wait until every other task waits.
+ *
+ * Time does not count: it returns before the clock jumps. Of several tasks that wait for this the
+ * one that came last goes first.
+ *
+ * From:    task
+ * Parks:   yes
+ * Cancel:  while it waits
+ * Returns: 0, KIN_CANCELLED, KIN_NOTASK, KIN_UNSUPPORTED outside of the lab
+ */
+KIN_LAB_API KIN_MUST_USE int kin_lab_wait_all_blocked(void);
+
+/**
+ * kin_lab_advance - let virtual time pass, though somebody could run.
+ * @ns: how much; not negative.
+ *
+ * What becomes due on the way happens before the call returns.
+ *
+ * From:    task
+ * Parks:   no
+ * Returns: nothing
+ */
+KIN_LAB_API void kin_lab_advance(int64_t ns);
+
+/**
+ * kin_lab_switches - how often the running task could have been interrupted so far.
+ *
+ * KIN_ASSERT_YIELDS and KIN_ASSERT_NO_YIELD compare two of them.
+ *
+ * From:    task
+ * Parks:   no
+ * Returns: a count that only grows; 0 outside of a run
+ */
+KIN_LAB_API uint64_t kin_lab_switches(void);
+
+/* The block lets others run at least once; or never. */
+#define KIN_ASSERT_YIELDS                                                                          \
+    for (uint64_t kin_lab_at_ = kin_lab_switches(), kin_lab_once_ = 1; kin_lab_once_;              \
+         kin_lab_once_ = 0, kin_lab_assert(kin_lab_switches() != kin_lab_at_, "the block yields"))
+#define KIN_ASSERT_NO_YIELD                                                                        \
+    for (uint64_t kin_lab_at_ = kin_lab_switches(), kin_lab_once_ = 1; kin_lab_once_;              \
+         kin_lab_once_ = 0,                                                                        \
+                  kin_lab_assert(kin_lab_switches() == kin_lab_at_, "the block does not yield"))
+
+/* The lvalue, recorded as a write to that word: plain memory that tasks share. Others may run right
+ * before it is evaluated. In a program that links kin it is the lvalue and no more. */
+void *kin_lab_shared_(const volatile void *address) __attribute__((weak));
+#define KIN_SHARED(lvalue)                                                                         \
+    (*(__extension__({                                                                             \
+        __typeof__(&(lvalue)) kin_lab_address_ = &(lvalue);                                        \
+        if (kin_lab_shared_)                                                                       \
+            (void)kin_lab_shared_((const volatile void *)kin_lab_address_);                        \
+        kin_lab_address_;                                                                          \
+    })))
+
+/* True now and then in a run of the lab with faults; false in a program that links kin. */
+bool kin_lab_buggify_(const char *label) __attribute__((weak));
+#define KIN_BUGGIFY(label) (kin_lab_buggify_ && kin_lab_buggify_(label))
+
+/* ---- tests with a command line ---- */
+
+struct kin_lab_test {
+    const char *name, *file;
+    kin_task_fn *fn;
+    struct kin_lab_config config;
+    struct kin_lab_test *next;
+};
+
+/* For the macros below. */
+KIN_LAB_API void kin_lab_register_(struct kin_lab_test *test);
+KIN_LAB_API int kin_lab_ok_(int rc, const char *call);
+
+/**
+ * kin_lab_main - run the tests that KIN_LAB has defined, as the command line says.
+ * @argc: as main got it.
+ * @argv: as main got it; --help tells what it understands.
+ *
+ * From:    thread
+ * Parks:   no
+ * Returns: what main returns: 0 when no test failed
+ */
+KIN_LAB_API int kin_lab_main(int argc, char **argv);
+
+/* A test: KIN_LAB(name, .strategy = KIN_LAB_DPOR, .faults = KIN_FAULT_OOM) { ...; return 0; }, with
+ * fields of struct kin_lab_config. What the body itself has made and not given back when it returns
+ * is taken back by the lab; what other tasks leave is a leak. */
+#define KIN_LAB(...) KIN_LAB_DEFINE_(__VA_ARGS__, .size = sizeof(struct kin_lab_config))
+#define KIN_LAB_DEFINE_(test_name, ...)                                                            \
+    static int test_name(void *kin_lab_arg_);                                                      \
+    static struct kin_lab_test kin_lab_test_of_##test_name = {                                     \
+        #test_name, __FILE__, test_name, {__VA_ARGS__}, NULL};                                     \
+    __attribute__((constructor)) static void kin_lab_add_##test_name(void)                         \
+    {                                                                                              \
+        kin_lab_register_(&kin_lab_test_of_##test_name);                                           \
+    }                                                                                              \
+    static int test_name(__attribute__((unused)) void *kin_lab_arg_)
+
+/* The call must succeed, unless a fault was planned: then the test is over and has passed. Inside
+ * the body of a KIN_LAB. */
+#define KIN_LAB_OK(call)                                                                           \
+    do {                                                                                           \
+        int kin_lab_rc_ = (call);                                                                  \
+        if (kin_lab_rc_ < 0)                                                                       \
+            return kin_lab_ok_(kin_lab_rc_, #call);                                                \
+    } while (0)
+
+#define KIN_LAB_MAIN()                                                                             \
+    int main(int argc, char **argv)                                                                \
+    {                                                                                              \
+        return kin_lab_main(argc, argv);                                                           \
+    }
+
+KIN_END_DECLS
+
+#endif

@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The course of a search: what the next run is for, and what is learned from the last one.
+ *
+ * Runs that are drawn have a seed each: the first that of the config, the others mixed from it, so
+ * that the seed of a failing run alone makes it the first. What PCT and the walk need to know of
+ * the test (how many steps there are) comes from a trial by round-robin that does not depend on
+ * the seed.
+ *
+ * The portfolio draws its plan from the seed too, and gives every other slice of steps to DPOR;
+ * slices double. When DPOR has no class left, nothing else can find anything.
+ */
+#include "lab/engine.h"
+#include "lab/state.h"
+#include "plat/plat.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define TRIAL_SEED UINT64_C(0x747269616c)
+#define SLICE_FIRST 4096u
+#define SLICE_MAX (UINT64_C(1) << 22)
+#define RUN_WORK 16u        /* a run counts for so many steps besides those that it has */
+#define WALL_EVERY 4096u    /* steps between two looks at the clock */
+#define ESTIMATE_EVERY 256u /* runs between two guesses of how many there are */
+
+int64_t kin__lab_wall(void)
+{
+#ifdef KIN__LAB
+    return kin__host_now();
+#else
+    return kin__clock_now();
+#endif
+}
+
+/* ---- plans of exploring runs ---- */
+
+static uint64_t next_seed(struct kin__lab *s)
+{
+    uint64_t nth = s->seeds++;
+
+    return nth == 0 ? s->config.seed : kin__hash_u64(s->config.seed + nth * KIN__RNG_STEP) | 1;
+}
+
+static bool start_trial(struct kin__lab *s)
+{
+    s->is_trial = true;
+    kin__lab_start(s, &kin__plan_turns, TRIAL_SEED);
+    return true;
+}
+
+static bool start_pct(struct kin__lab *s, uint64_t seed, unsigned depth)
+{
+    s->pct.depth = depth;
+    kin__lab_start(s, &kin__plan_pct, seed);
+    return true;
+}
+
+static bool start_tree(struct kin__lab *s)
+{
+    if (!kin__tree_next(s))
+        return false;
+    kin__lab_start(s, &kin__plan_tree, s->config.seed);
+    return true;
+}
+
+/* One run, or as many as are asked for. */
+static bool start_replay(struct kin__lab *s)
+{
+    if (s->result.runs && !s->config.runs_max)
+        return false;
+    s->is_recorded = !s->config.shrinks;
+    s->follow.log = &s->file;
+    s->follow.script = &s->file_script;
+    s->follow.by_turns = true;
+    if (s->config.is_lenient)
+        kin__lab_start(s, &kin__plan_lenient, s->file.seed);
+    else
+        kin__lab_start(s, &kin__plan_strict, s->file.seed);
+    return true;
+}
+
+static bool start_drawn(struct kin__lab *s)
+{
+    const uint64_t seed = next_seed(s);
+
+    switch (kin__hash_u64(seed ^ TRIAL_SEED) % 8) {
+    case 0:
+        return start_pct(s, seed, 2);
+    case 1:
+    case 2:
+        return start_pct(s, seed, 3);
+    case 3:
+        return start_pct(s, seed, 5);
+    case 4:
+    case 5:
+        kin__lab_start(s, &kin__plan_walk, seed);
+        return true;
+    default:
+        kin__lab_start(s, &kin__plan_random, seed);
+        return true;
+    }
+}
+
+/* Slices by turns: what is drawn, DPOR, ... */
+static bool start_auto(struct kin__lab *s)
+{
+    struct kin__portfolio *portfolio = &s->portfolio;
+
+    if (s->work >= portfolio->until) {
+        portfolio->is_tree = portfolio->slice != 0 && !portfolio->is_tree;
+        if (!portfolio->slice)
+            portfolio->slice = SLICE_FIRST;
+        else if (!portfolio->is_tree && portfolio->slice < SLICE_MAX)
+            portfolio->slice *= 2;
+        portfolio->until = s->work + portfolio->slice;
+    }
+    if (!portfolio->is_tree || s->tree.is_refused || s->config.runs_max == 1)
+        return start_drawn(s);
+    return start_tree(s);
+}
+
+/* The strategy's next run. False: there is none. */
+static bool start_next(struct kin__lab *s)
+{
+    const enum kin__strategy strategy = s->config.strategy;
+
+    s->is_recorded = s->is_trial = false;
+    if (!s->has_trial && (strategy == KIN__STRATEGY_AUTO || strategy == KIN__STRATEGY_PCT ||
+                          strategy == KIN__STRATEGY_WALK))
+        return start_trial(s);
+    switch (strategy) {
+    case KIN__STRATEGY_AUTO:
+        return start_auto(s);
+    case KIN__STRATEGY_ROUND_ROBIN:
+        if (s->result.runs && !s->has_dice)
+            return false; /* it would be the same again */
+        kin__lab_start(s, &kin__plan_turns, next_seed(s));
+        return true;
+    case KIN__STRATEGY_RANDOM:
+        kin__lab_start(s, &kin__plan_random, next_seed(s));
+        return true;
+    case KIN__STRATEGY_PCT:
+        return start_pct(s, next_seed(s), s->config.depth);
+    case KIN__STRATEGY_WALK:
+        kin__lab_start(s, &kin__plan_walk, next_seed(s));
+        return true;
+    case KIN__STRATEGY_DFS:
+    case KIN__STRATEGY_DPOR:
+        return start_tree(s);
+    case KIN__STRATEGY_BYTES:
+        if (s->result.runs)
+            return false;
+        kin__lab_start(s, &kin__plan_bytes, s->config.seed);
+        return true;
+    case KIN__STRATEGY_REPLAY:
+        break;
+    }
+    return start_replay(s);
+}
+
+/* ---- from one phase to the next ---- */
+
+/* The engine broke, or a run did not repeat itself: there is nothing to go on with. */
+static void give_up(struct kin__lab *s)
+{
+    s->phase = KIN__PHASE_DONE;
+    if (s->broken && s->has_kept)
+        return; /* the failure stands as it was found */
+    s->result.failure = s->run_failure;
+    s->result.has_diverged = s->has_diverged;
+    s->result.failures++;
+    s->result.failing_seed = 0;
+    s->result.is_complete = false;
+}
+
+/* Whether the time that all of it may take has passed. The clock is not read for every run. */
+static bool is_late(struct kin__lab *s)
+{
+    if (!s->config.wall_max)
+        return false;
+    if (s->wall_end && s->work < s->wall_work)
+        return false;
+    const int64_t now = kin__lab_wall();
+    if (!s->wall_end)
+        s->wall_end = now + s->config.wall_max;
+    s->wall_work = s->work + WALL_EVERY;
+    return now >= s->wall_end;
+}
+
+static bool start_record(struct kin__lab *s)
+{
+    s->phase = KIN__PHASE_RECORD;
+    s->is_recorded = true;
+    s->follow.log = &s->kept;
+    kin__lab_start(s, &kin__plan_strict, s->kept.seed);
+    return true;
+}
+
+static bool start_shrink(struct kin__lab *s)
+{
+    s->is_recorded = false;
+    return kin__shrink_next(s) || (s->phase != KIN__PHASE_DONE && start_record(s));
+}
+
+/* Exploration has ended, for whatever reason. */
+static bool leave_explore(struct kin__lab *s)
+{
+    if (!s->has_kept || s->broken) {
+        if (s->broken)
+            give_up(s);
+        s->phase = KIN__PHASE_DONE;
+        return false;
+    }
+    if (!s->config.shrinks)
+        return start_record(s);
+    s->phase = KIN__PHASE_SHRINK;
+    kin__shrink_start(s);
+    return start_shrink(s);
+}
+
+static bool begin_explore(struct kin__lab *s)
+{
+    const struct kin__engine_config *config = &s->config;
+    const bool is_enough = (config->runs_max && s->result.runs >= config->runs_max) ||
+                           (s->has_kept && !config->keeps_going) || is_late(s);
+
+    if (!is_enough && !s->broken) {
+        if (start_next(s))
+            return true;
+        s->result.is_exhausted = !s->broken;
+        if (s->tree.is_exhausted)
+            s->result.estimate = s->tree_runs;
+        s->result.is_complete =
+            s->tree.is_exhausted && !s->tree.is_cut && !s->broken && !s->result.failures;
+    }
+    return leave_explore(s);
+}
+
+bool kin__engine_begin(struct kin__engine *e)
+{
+    struct kin__lab *s = kin__lab_of(e);
+
+    if (s->broken && s->phase != KIN__PHASE_DONE)
+        give_up(s);
+    switch (s->phase) {
+    case KIN__PHASE_EXPLORE:
+        return begin_explore(s);
+    case KIN__PHASE_CHECK:
+        s->follow.log = &s->compare;
+        s->is_recorded = false;
+        kin__lab_start(s, &kin__plan_strict, s->compare.seed);
+        return true;
+    case KIN__PHASE_SHRINK:
+        return start_shrink(s);
+    case KIN__PHASE_RECORD:
+    case KIN__PHASE_DONE:
+        break;
+    }
+    s->phase = KIN__PHASE_DONE;
+    return false;
+}
+
+/* ---- what a run was ---- */
+
+static void swap_logs(struct kin__log *a, struct kin__log *b)
+{
+    struct kin__log other = *a;
+
+    *a = *b;
+    *b = other;
+}
+
+static bool is_same(const struct kin__engine_failure *a, const struct kin__engine_failure *b)
+{
+    if (!a->oracle || !b->oracle)
+        return !a->oracle && !b->oracle;
+    return strcmp(a->oracle, b->oracle) == 0 && strcmp(a->where, b->where) == 0;
+}
+
+/* The first run that failed is kept. */
+static void keep(struct kin__lab *s, uint64_t failing_seed)
+{
+    s->result.failures++;
+    if (s->has_kept)
+        return;
+    s->has_kept = true;
+    s->result.failure = s->kept_failure = s->run_failure;
+    s->result.failing_seed = failing_seed;
+    s->result.hash = s->log.hash;
+    s->kept_preemptions = s->preemptions;
+    s->result.switches = s->result.switches_before = kin__log_switches(&s->log);
+    if (s->is_recorded && !s->config.keeps_going)
+        s->phase = KIN__PHASE_DONE; /* the world has noted it already */
+    if (!kin__log_copy(&s->kept, &s->log))
+        kin__lab_broke(s, -ENOMEM, "there is no memory to keep the failing run");
+}
+
+static void end_explore(struct kin__lab *s)
+{
+    const bool is_tree = s->plan == &kin__plan_tree;
+    const bool has_failed = s->run_failure.oracle != NULL;
+
+    if (s->broken || s->has_diverged) {
+        give_up(s);
+        return;
+    }
+    if (s->is_abandoned) {
+        s->result.redundant += !s->tree.is_refused;
+        return;
+    }
+    if (s->is_trial)
+        kin__walk_learn(s);
+    if (s->is_trial && !has_failed)
+        return;
+    s->result.runs++;
+    s->result.steps += s->log.steps;
+    if (is_tree && ++s->tree_runs % ESTIMATE_EVERY == 0)
+        s->result.estimate = kin__tree_estimate(&s->tree, s->tree_runs);
+    if (!s->has_kept)
+        s->result.hash = s->log.hash;
+    if (has_failed)
+        keep(s, is_tree || s->config.strategy == KIN__STRATEGY_REPLAY ? 0
+                : s->is_trial                                         ? s->config.seed
+                                                                      : s->log.seed);
+    else if (s->config.check_every && (s->result.runs - 1) % s->config.check_every == 0) {
+        swap_logs(&s->compare, &s->log);
+        s->phase = KIN__PHASE_CHECK;
+    }
+}
+
+/* A run that was repeated must end as it did. */
+static void end_repeated(struct kin__lab *s, const struct kin__engine_failure *before)
+{
+    if (!s->broken && !s->has_diverged && !is_same(before, &s->run_failure)) {
+        struct kin__text text;
+        s->has_diverged = true;
+        const char *now = s->run_failure.oracle ? s->run_failure.oracle : "no failure";
+        kin__text_init(&text, s->run_failure.text, sizeof(s->run_failure.text));
+        kin__text_printf(&text,
+                         "uncontrolled nondeterminism: the same decisions ended with %s at %s "
+                         "before, with %s now",
+                         before->oracle ? before->oracle : "no failure", before->where, now);
+        s->run_failure.oracle = "nondeterminism";
+        s->run_failure.status = -ENOTRECOVERABLE;
+    }
+    if (s->broken || s->has_diverged)
+        give_up(s);
+}
+
+static void end_record(struct kin__lab *s)
+{
+    end_repeated(s, &s->kept_failure);
+    if (s->phase == KIN__PHASE_DONE)
+        return;
+    s->result.failure = s->run_failure;
+    s->result.hash = s->kept.hash;
+    s->result.switches = kin__log_switches(&s->kept);
+    s->phase = KIN__PHASE_DONE;
+}
+
+void kin__engine_end(struct kin__engine *e)
+{
+    static const struct kin__engine_failure none;
+    struct kin__lab *s = kin__lab_of(e);
+
+    kin__lab_over(s);
+    s->work += s->log.steps + RUN_WORK;
+    switch (s->phase) {
+    case KIN__PHASE_EXPLORE:
+        end_explore(s);
+        break;
+    case KIN__PHASE_CHECK:
+        s->phase = KIN__PHASE_EXPLORE;
+        end_repeated(s, &none);
+        break;
+    case KIN__PHASE_SHRINK:
+        kin__shrink_learn(s);
+        break;
+    case KIN__PHASE_RECORD:
+        end_record(s);
+        break;
+    case KIN__PHASE_DONE:
+        break;
+    }
+}
+
+/* ---- what came out ---- */
+
+const struct kin__engine_result *kin__engine_result(const struct kin__engine *e)
+{
+    return &kin__lab_of_const(e)->result;
+}

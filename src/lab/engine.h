@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who decides in the lab: every choice of a run is asked of one engine, which follows a strategy.
+ *
+ * The engine knows neither tasks nor threads. A world runs something in which several actors take
+ * turns; whenever more than one thing can happen it asks, and whenever an actor touches what others
+ * may touch it says so:
+ *
+ *     while (kin__engine_begin(e)) {           what this run is for: the engine's business
+ *         ... actors are announced ...         kin__engine_actor
+ *         ... the next step is whose? ...      kin__engine_pick
+ *         ... it touches this and that ...     kin__engine_touch
+ *         ... which of n happens? ...          kin__engine_choose
+ *         ... an oracle objects ...            kin__engine_fail
+ *         kin__engine_end(e);                  races are looked for, the next run is planned
+ *     }
+ *
+ * A run is the sequence of its answers. The same answers give the same run: the same enabled
+ * actors, the same labels, the same touches up to the naming of what a step itself made. The engine
+ * checks that (a hash per decision) and says where two runs parted that should not have.
+ *
+ * A step is everything between two picks. Two steps depend on each other if they are of the same
+ * actor, or touch the same thing and not both only read it, and not both only add to it; besides, a
+ * step comes after the one that announced or enabled its actor. Exploration by DPOR runs one
+ * schedule of each class of schedules that differ in the order of independent steps alone; when no
+ * class is left the verdict is complete. A world owes for that:
+ *
+ *   - what a step does and touches follows from what it reads of what it touches, and from the
+ *     answers to its choices; nothing else;
+ *   - an actor waits for one thing at a time. The step after which it waits, or which announces it,
+ *     has read this thing; a step that may end the wait, or would begin it anew before the actor
+ *     went on, writes the thing, and does not merely add to it.
+ */
+#ifndef KIN_LAB_ENGINE_H
+#define KIN_LAB_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum kin__strategy {
+    KIN__STRATEGY_AUTO,        /* a portfolio: round-robin once, then the others by turns */
+    KIN__STRATEGY_ROUND_ROBIN, /* each actor in turn */
+    KIN__STRATEGY_RANDOM,      /* anybody; every fifth run starves one actor for a while */
+    KIN__STRATEGY_PCT,         /* priorities with depth - 1 changes */
+    KIN__STRATEGY_WALK,        /* uniform over interleavings, from the steps of a first run */
+    KIN__STRATEGY_DFS,         /* all schedules, to check DPOR against; with preemptions: bounded */
+    KIN__STRATEGY_DPOR,        /* one of each class; with preemptions: bounded */
+    KIN__STRATEGY_BYTES,       /* a fuzzer's bytes decide */
+    KIN__STRATEGY_REPLAY       /* a file decides */
+};
+
+/* What is chosen; in files by these names in small letters. */
+enum kin__choice {
+    KIN__CHOICE_TASK,  /* who goes on: kin__engine_pick */
+    KIN__CHOICE_CASE,  /* which ready case of a select */
+    KIN__CHOICE_TIMER, /* which of several deadlines of one moment comes first */
+    KIN__CHOICE_FAULT, /* 0: nothing happens */
+    KIN__CHOICE_NET,   /* order and delay of what is delivered */
+    KIN__CHOICE_RANDOM /* the program's own dice; not enumerated by DPOR */
+};
+
+enum kin__touch {
+    KIN__TOUCH_READ = 1,
+    KIN__TOUCH_ADD = 2, /* adds, and looks at no result: commutes with others that add */
+    KIN__TOUCH_WRITE = 4
+};
+
+struct kin__engine_config {
+    enum kin__strategy strategy;
+    uint64_t seed;
+    uint64_t runs_max;    /* explorations; shrinking and checks are not counted; 0: no limit */
+    uint64_t steps_max;   /* of one run; beyond it is a livelock; 0: a million */
+    int64_t wall_max;     /* nanoseconds of real time for everything; 0: no limit */
+    unsigned depth;       /* of PCT; 0: 3 */
+    unsigned preemptions; /* bound of DPOR and of DFS; 0: none */
+    const char *test;     /* its name, for files */
+    const char *replay;   /* file to follow, for REPLAY */
+    bool is_lenient;      /* a replay that parts from its file goes on by round-robin */
+    const uint8_t *bytes; /* for BYTES */
+    size_t bytes_count;
+    bool keeps_going;     /* go on after a failure (counting); default: shrink it and stop */
+    bool shrinks;         /* after a failure */
+    unsigned check_every; /* one run of so many is made twice and compared; 0: never */
+    const char *notes;    /* lines for the file: workers, faults, ... in the world's own words */
+};
+
+/* Why a run failed. Two failures are the same if oracle and where are. */
+struct kin__engine_failure {
+    const char *oracle; /* "assert", "deadlock", "lost-wake", ...: a constant */
+    int status;         /* what kin_lab_run answers */
+    char where[128];    /* path of whom or what it concerns */
+    char text[512];     /* in words */
+};
+
+/* What came out of all of it. */
+struct kin__engine_result {
+    uint64_t runs, steps; /* explored, and steps in them */
+    uint64_t redundant;   /* abandoned by sleep sets; not counted among the runs */
+    uint64_t failures;
+    uint64_t hash;         /* of the failing schedule, or of the last one */
+    uint64_t failing_seed; /* makes the first run of the same strategy fail; 0: dpor, replay */
+    bool is_complete;      /* no class of schedules is left, and none failed */
+    bool is_exhausted;     /* the strategy has no run left; complete within its bound */
+    bool has_diverged;     /* a run did not repeat itself; failure says where */
+    uint64_t estimate;     /* of runs in all, for progress; 0: unknown */
+    struct kin__engine_failure failure; /* the first, after shrinking; oracle NULL: none */
+    uint32_t switches, switches_before; /* of the failing run, shrunk and as it was found */
+    uint64_t shrink_runs;
+};
+
+/* The half of an engine that the inline functions below use. */
+struct kin__engine {
+    uint64_t *touch_at;    /* the next touch of this step goes here; [-1] is readable */
+    uint64_t *touch_end;   /* where there is no more room */
+    uint64_t *touch_begin; /* the first touch of this step */
+    bool is_over;          /* the run: see kin__engine_is_over */
+};
+
+/* NULL: no memory, or (status says) a file that cannot be read or a config that makes no sense. */
+struct kin__engine *kin__engine_create(const struct kin__engine_config *config, int *status);
+void kin__engine_destroy(struct kin__engine *e);
+
+/* ---- runs ---- */
+
+/* Plans the next run. False: there is none; the result stands. */
+bool kin__engine_begin(struct kin__engine *e);
+/* What the run now under way is. A recorded one is the last of a failure: the world notes what
+ * happens for the report. An abandoned or failed one is brought to its end by the world without
+ * being asked about: pick still answers, and nothing is kept. */
+bool kin__engine_is_recorded(const struct kin__engine *e);
+static inline bool kin__engine_is_over(const struct kin__engine *e)
+{
+    return e->is_over;
+}
+/* Every actor ended, or the world gave up on those that did not. */
+void kin__engine_end(struct kin__engine *e);
+/* The step under way, from 1 on. */
+uint64_t kin__engine_step(const struct kin__engine *e);
+
+/* ---- what happens in a run ---- */
+
+/* A new actor, numbered from 0 on in the order of their announcement. The path names it in files
+ * and must be the same in every run; it is copied. */
+unsigned kin__engine_actor(struct kin__engine *e, const char *path);
+/* Who goes on: one of the enabled actors, which may be in any order that the same answers repeat;
+ * count >= 1. */
+unsigned kin__engine_pick(struct kin__engine *e, const uint16_t *enabled, unsigned count);
+/* The step under way depends on everything that comes before and after it. */
+void kin__engine_barrier(struct kin__engine *e);
+/* After the step under way nobody is enabled, and the world moves on by itself: time jumps. What
+ * follows depends on all that was before, and no other order of the two is looked for. */
+void kin__engine_idle(struct kin__engine *e);
+/* One of n, 0 <= answer < n; n = 0: any number of 32 bits. label: a constant text, part of the
+ * hash. */
+uint32_t kin__engine_choose(struct kin__engine *e, enum kin__choice kind, uint32_t n,
+                            const char *label);
+/* The run has failed; the first failure of a run counts. */
+void kin__engine_fail(struct kin__engine *e, const char *oracle, int status, const char *where,
+                      const char *text);
+
+/* Makes room for one more touch of this step. */
+void kin__engine_touch_slow(struct kin__engine *e, uint64_t touch);
+
+/* The step under way touches this. Cheap, and often: the same touch twice in a row is kept once,
+ * the others are put together at the end of the step. The uppermost three bits of what are lost,
+ * which makes two things one at worst. */
+static inline void kin__engine_touch(struct kin__engine *e, uintptr_t what, enum kin__touch mode)
+{
+    uint64_t touch = (uint64_t)what << 3 | (uint64_t)mode;
+
+    if (e->touch_at[-1] == touch)
+        return;
+    if (__builtin_expect(e->touch_at == e->touch_end, 0))
+        kin__engine_touch_slow(e, touch);
+    else
+        *e->touch_at++ = touch;
+}
+
+/* Whether the step under way has touched anything. */
+static inline bool kin__engine_has_touched(const struct kin__engine *e)
+{
+    return e->touch_at != e->touch_begin;
+}
+
+/* ---- what came out ---- */
+
+const struct kin__engine_result *kin__engine_result(const struct kin__engine *e);
+/* Writes the failing schedule; 0 or -errno. */
+int kin__engine_save(const struct kin__engine *e, const char *path);
+
+/* A schedule that a run followed, for reports: which actor made step i (from 0), count of them. */
+const uint16_t *kin__engine_schedule(const struct kin__engine *e, size_t *count);
+const char *kin__engine_path(const struct kin__engine *e, unsigned actor);
+/* The lines of the file that is followed which are not the engine's own, as notes wrote them. */
+const char *kin__engine_notes(const struct kin__engine *e);
+
+#endif

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Faults: what goes wrong on purpose, and where.
+ *
+ * Every place where something may go wrong is a choice of the engine, so that a strategy decides, a
+ * file repeats it, shrinking drops it and an exhaustive exploration goes through all of them. One
+ * execution has one fault at most: after it nothing is asked any more. Under KIN_FAULT_CHAOS there
+ * is no such limit at first; then there are no faults at all, and the program has to come to rest.
+ *
+ *     OOM        a piece of memory, a frame or a stack is not there
+ *     CANCEL     the running task is cancelled where it calls kin, or as soon as it has parked
+ *     FAIL       the running task fails where it begins to wait, as by kin_fail; never the first
+ *                task, whose end is the verdict
+ *     PANIC      the running task panics there
+ *     DEADLINE   the next deadline comes though somebody could run
+ *     BUDGET     a metered operation finds its budget used up
+ *     DELAY      the clock is one of those who can go on, as long as anybody waits for it
+ */
+#include "lab/world.h"
+
+#include "sched/entry.h"
+
+#include <kin/nursery.h>
+#include <kin/task.h>
+
+#include <errno.h>
+
+#define CHAOS_STEPS 2000u               /* that chaos lasts, */
+#define CHAOS_NS (INT64_C(10) * 1000000000) /* or so long */
+#define DELAYS_MAX 64u                  /* that time passes early, in one execution */
+
+static struct {
+    uint32_t fired;
+    uint32_t delays;
+    bool is_busy; /* a fault is being made: that is not to go wrong */
+} faults;
+
+void kin__lab_faults_begin(void)
+{
+    faults.fired = faults.delays = 0;
+    faults.is_busy = false;
+}
+
+uint32_t kin__lab_faults_fired(void)
+{
+    return faults.fired + faults.delays;
+}
+
+/* Whether anything may still go wrong. */
+static bool is_time(void)
+{
+    const struct kin__world *w = &kin__world;
+    if (!w->engine || !w->is_running || w->is_closed || faults.is_busy)
+        return false;
+    if (w->faults & KIN_FAULT_CHAOS)
+        return w->steps < CHAOS_STEPS && w->now - KIN__WORLD_START < CHAOS_NS;
+    return faults.fired == 0;
+}
+
+static bool happens(const char *label)
+{
+    struct kin__world *w = &kin__world;
+    if (!is_time())
+        return false;
+    /* Whether there was a fault already is something that steps have in common. */
+    kin__lab_touch(&faults.fired, KIN__LAB_READ);
+    if (!kin__engine_choose(w->engine, KIN__CHOICE_FAULT, 2, label))
+        return false;
+    if (w->is_closed)
+        return false;
+    kin__lab_touch(&faults.fired, KIN__LAB_WRITE);
+    faults.fired++;
+    kin__record(w->current, KIN__NOTE_FAULT, KIN__NOTE_NOBODY, NULL, label);
+    return true;
+}
+
+bool kin__lab_fault_slow(uint32_t kind, const char *label)
+{
+    (void)kind;
+    return happens(label);
+}
+
+/* ---- what happens to the running task ---- */
+
+static void cancel_self(struct kin__task *task)
+{
+    faults.is_busy = true;
+    kin_ignore(kin_task_cancel((struct kin_task_ref){kin__task_id(task)}));
+    faults.is_busy = false;
+}
+
+static void let_deadline_come(void)
+{
+    struct kin__world *w = &kin__world;
+    int64_t next = kin__load_relaxed(&w->worker->next_deadline); /* alone: there is one thread */
+    if (next == KIN_NEVER || next <= w->now || !happens("deadline"))
+        return;
+    kin__world_advance(next);
+}
+
+void kin__lab_fault_point(void)
+{
+    struct kin__world *w = &kin__world;
+    struct kin__task *task = kin__worker_current(w->worker);
+    if (!task || !is_time() || (task->flags & KIN__TASK_INTERNAL))
+        return;
+    if ((w->faults & KIN_FAULT_CANCEL) && happens("cancel"))
+        cancel_self(task);
+    if (w->faults & KIN_FAULT_DEADLINE)
+        let_deadline_come();
+}
+
+/* Not where a task holds something of the runtime's: an operation that may end the turn does. */
+static bool can_fail(const struct kin__task *task)
+{
+    return task && is_time() && task->slice > 1 && kin__player_of(task) > 1 &&
+           !(task->flags & (KIN__TASK_INTERNAL | KIN__TASK_METERED));
+}
+
+static __attribute__((noinline)) void fail_slow(void)
+{
+    const struct kin__world *w = &kin__world;
+    struct kin__task *task = w->is_running ? kin__worker_current(w->worker) : NULL;
+    if ((w->faults & KIN_FAULT_FAIL) && can_fail(task) && happens("fail"))
+        kin_fail(-EIO, "planned");
+    if ((w->faults & KIN_FAULT_PANIC) && can_fail(task) && happens("panic"))
+        kin_panic("planned");
+}
+
+void kin__lab_op(void)
+{
+    if (KIN__UNLIKELY(kin__world.faults & (KIN_FAULT_FAIL | KIN_FAULT_PANIC)))
+        fail_slow();
+}
+
+void kin__lab_fault_parks(struct kin__task *task)
+{
+    if ((kin__world.faults & KIN_FAULT_CANCEL) && !(task->flags & KIN__TASK_INTERNAL) &&
+        happens("cancel"))
+        cancel_self(task);
+}
+
+bool kin__lab_exhausts(void)
+{
+    return kin__lab_fault_happens(KIN_FAULT_BUDGET, "budget");
+}
+
+/* ---- time ---- */
+
+bool kin__lab_fault_delays(void)
+{
+    return faults.delays < DELAYS_MAX && !kin__world.is_closed;
+}
+
+void kin__lab_fault_delayed(void)
+{
+    faults.delays++;
+    kin__record(KIN__NOTE_NOBODY, KIN__NOTE_FAULT, KIN__NOTE_NOBODY, NULL, "delay");
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Clocks and dice of the C library, as code of the program calls them: in a run of the lab they are
+ * virtual too, so that it repeats itself.
+ *
+ * A program that links kin-lab gets these functions in place of the library's. Outside of a run
+ * they are the system's, as ever.
+ */
+#define _GNU_SOURCE 1
+#include "lab/world.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+#define EPOCH_NS INT64_C(1700000000000000000) /* what the calendar shows at virtual time 0 */
+
+/* Ways to what the library has: the loader knows, where there is one; the second name of a function
+ * is its own. */
+extern void *dlsym(void *handle, const char *name) __attribute__((weak));
+extern long __sysconf(int name) __attribute__((weak));
+#define NEXT ((void *)-1l)
+
+typedef int clock_fn(clockid_t clock, struct timespec *out);
+
+static int real_clock(clockid_t clock, struct timespec *out)
+{
+    static clock_fn *real;
+    if (!real && dlsym) {
+        void *found = dlsym(NEXT, "clock_gettime");
+        memcpy(&real, &found, sizeof(real));
+    }
+    return real ? real(clock, out) : (int)syscall(SYS_clock_gettime, clock, out);
+}
+
+/* Whether a task of a run is asking. */
+static bool is_inside(void)
+{
+    return kin__world.is_running && kin__task_self() != NULL;
+}
+
+static int64_t calendar(void)
+{
+    return EPOCH_NS + kin__clock_now();
+}
+
+static struct timespec spec_of(int64_t ns)
+{
+    return (struct timespec){ns / 1000000000, ns % 1000000000};
+}
+
+int clock_gettime(clockid_t clock, struct timespec *out)
+{
+    if (!is_inside())
+        return real_clock(clock, out);
+    bool is_calendar = clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE;
+    *out = spec_of(is_calendar ? calendar() : kin__clock_now());
+    return 0;
+}
+
+int gettimeofday(struct timeval *restrict out, void *restrict zone)
+{
+    struct timespec now;
+    (void)zone;
+    if (is_inside())
+        now = spec_of(calendar());
+    else
+        (void)real_clock(CLOCK_REALTIME, &now);
+    out->tv_sec = now.tv_sec;
+    out->tv_usec = now.tv_nsec / 1000;
+    return 0;
+}
+
+time_t time(time_t *out)
+{
+    struct timespec now;
+    if (is_inside())
+        now = spec_of(calendar());
+    else
+        (void)real_clock(CLOCK_REALTIME, &now);
+    if (out)
+        *out = now.tv_sec;
+    return now.tv_sec;
+}
+
+ssize_t getrandom(void *buf, size_t size, unsigned flags)
+{
+    if (!is_inside())
+        return syscall(SYS_getrandom, buf, size, flags);
+    for (size_t at = 0; at < size;) {
+        uint64_t random = kin_lab_random();
+        size_t part = size - at < sizeof(random) ? size - at : sizeof(random);
+        memcpy((char *)buf + at, &random, part);
+        at += part;
+    }
+    return (ssize_t)size;
+}
+
+int getentropy(void *buf, size_t size)
+{
+    if (size > 256) {
+        errno = EIO;
+        return -1;
+    }
+    return getrandom(buf, size, 0) == (ssize_t)size ? 0 : -1;
+}
+
+long sysconf(int name)
+{
+    if (is_inside() && (name == _SC_NPROCESSORS_ONLN || name == _SC_NPROCESSORS_CONF))
+        return (long)kin__world.workers;
+    if (__sysconf)
+        return __sysconf(name);
+    if (name == _SC_PAGESIZE)
+        return (long)getauxval(AT_PAGESZ);
+    errno = EINVAL;
+    return -1;
+}
+
+int gethostname(char *name, size_t size)
+{
+    if (is_inside()) {
+        static const char host[] = "lab";
+        if (size < sizeof(host)) {
+            errno = ENAMETOOLONG;
+            return -1;
+        }
+        memcpy(name, host, sizeof(host));
+        return 0;
+    }
+    char all[6 * 65]; /* struct utsname */
+    if (syscall(SYS_uname, all) != 0)
+        return -1;
+    const char *host = all + 65;
+    if (strlen(host) >= size) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    memcpy(name, host, strlen(host) + 1);
+    return 0;
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * kin_lab_run: a test, a strategy, and one execution after the other until the engine has enough.
+ */
+#include "lab/options.h"
+#include "lab/report.h"
+#include "lab/world.h"
+
+#include "scope/overflow.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define EXECUTIONS_DEFAULT 1000u
+#define AUTO_NS INT64_C(2000000000)
+#define TIME_MAX_DEFAULT (INT64_C(86400) * 1000000000)
+#define CHECK_EVERY 64u
+#define STEPS_MAX 250000u /* of one execution: more is a livelock */
+
+/* What is run again and again. */
+struct subject {
+    kin_task_fn *test;
+    void *arg;
+    bool is_host; /* test calls kin_run itself */
+};
+
+/* ---- the engine's side ---- */
+
+static enum kin__strategy strategy_of(const struct kin_lab_config *config)
+{
+    static const uint8_t strategies[] = {
+        [KIN_LAB_AUTO] = KIN__STRATEGY_AUTO,     [KIN_LAB_ROUND_ROBIN] = KIN__STRATEGY_ROUND_ROBIN,
+        [KIN_LAB_RANDOM] = KIN__STRATEGY_RANDOM, [KIN_LAB_PCT] = KIN__STRATEGY_PCT,
+        [KIN_LAB_DPOR] = KIN__STRATEGY_DPOR,     [KIN_LAB_REPLAY] = KIN__STRATEGY_REPLAY,
+    };
+    if (kin__lab_wish.is_walk)
+        return KIN__STRATEGY_WALK;
+    return (enum kin__strategy)strategies[config->strategy];
+}
+
+static const char *name_of_strategy(const struct kin_lab_config *config)
+{
+    static const char *const names[] = {"auto", "rr", "random", "pct", "dpor", "replay"};
+    return kin__lab_wish.is_walk ? "walk" : names[config->strategy];
+}
+
+static uint64_t executions_of(const struct kin_lab_config *config)
+{
+    if (config->executions_max)
+        return config->executions_max;
+    switch (config->strategy) {
+    case KIN_LAB_ROUND_ROBIN:
+    case KIN_LAB_REPLAY:
+        return 1;
+    case KIN_LAB_AUTO:
+    case KIN_LAB_DPOR:
+        return 0;
+    default:
+        return kin__lab_wish.wall_max ? 0 : EXECUTIONS_DEFAULT;
+    }
+}
+
+/* What a replay must know beside the schedule, for the file. */
+static void write_notes(const struct kin_lab_config *config, char *memory, size_t size)
+{
+    struct kin__text text;
+    kin__text_init(&text, memory, size);
+    if (config->workers)
+        kin__text_printf(&text, "workers %u\n", config->workers);
+    if (config->faults) {
+        kin__text_str(&text, "faults ");
+        kin__options_faults(&text, config->faults);
+        kin__text_str(&text, "\n");
+    }
+}
+
+static struct kin__engine *make_engine(const struct kin_lab_config *config, int *status)
+{
+    const struct kin__lab_wish *wish = &kin__lab_wish;
+    static char notes[128];
+    write_notes(config, notes, sizeof(notes));
+    int64_t wall_max = wish->wall_max;
+    if (!wall_max && config->strategy == KIN_LAB_AUTO && !config->executions_max)
+        wall_max = AUTO_NS;
+    struct kin__engine_config engine = {
+        .strategy = strategy_of(config),
+        .seed = config->seed,
+        .runs_max = executions_of(config),
+        .steps_max = STEPS_MAX,
+        .wall_max = wall_max,
+        .depth = config->depth,
+        .preemptions = config->preemptions,
+        .test = wish->test ? wish->test : "test",
+        .replay = config->replay_file,
+        .is_lenient = wish->is_lenient,
+        .keeps_going = wish->keeps_going,
+        .shrinks = !wish->is_unshrunk && !wish->keeps_going,
+        .check_every = CHECK_EVERY,
+        .notes = notes,
+    };
+    return kin__engine_create(&engine, status);
+}
+
+static int check_config(const struct kin_lab_config *config)
+{
+    if (config->size != sizeof(*config) || (unsigned)config->strategy > KIN_LAB_REPLAY ||
+        config->time_max < 0 || config->workers > KIN_WORKERS_MAX ||
+        (config->strategy == KIN_LAB_REPLAY && !config->replay_file))
+        return -EINVAL;
+    return 0;
+}
+
+static void tell_world(const struct kin_lab_config *config)
+{
+    struct kin__world *w = &kin__world;
+    w->oracles = config->oracles ? config->oracles : UINT32_MAX;
+    w->faults = config->faults;
+    w->workers = config->workers ? config->workers : 2;
+    w->time_max = config->time_max ? config->time_max : TIME_MAX_DEFAULT;
+    w->keeps_fixture = kin__lab_wish.test != NULL;
+    w->is_fair = config->strategy == KIN_LAB_ROUND_ROBIN;
+    w->wants_touches = config->strategy == KIN_LAB_DPOR || config->strategy == KIN_LAB_AUTO;
+}
+
+/* ---- executions ---- */
+
+static void execute(struct kin__engine *engine, const struct subject *subject)
+{
+    kin__world_begin(engine);
+    int rc = subject->is_host ? subject->test(subject->arg)
+                              : kin_run(NULL, subject->test, subject->arg);
+    if (rc < 0 && kin__world_looks(KIN_ORACLE_RESULT) && !kin__lab_faults_fired())
+        kin__world_failf("return", rc, "root", "the test returned %s (%d)", kin_status_name(rc),
+                         rc);
+    kin__world_end();
+}
+
+static void explore(struct kin__engine *engine, const struct subject *subject)
+{
+    const struct kin__lab_wish *wish = &kin__lab_wish;
+    uint64_t count = 0;
+    while (kin__engine_begin(engine)) { /* ends: the engine has enough */
+        execute(engine, subject);
+        kin__engine_end(engine);
+        if (wish->progress && (++count & 0xff) == 0)
+            wish->progress(kin__engine_result(engine), wish->progress_arg);
+    }
+}
+
+static void describe(const struct kin__engine *engine, const struct kin_lab_config *config,
+                     int64_t began, struct kin_lab_report *out)
+{
+    const struct kin__engine_result *result = kin__engine_result(engine);
+    *out = (struct kin_lab_report){
+        .executions = result->runs,
+        .steps = result->steps,
+        .schedule_hash = result->hash,
+        .failing_seed = result->failing_seed,
+        .status = result->failure.oracle ? result->failure.status : 0,
+        .exhausted = result->is_complete,
+        .oracle = result->failure.oracle,
+        .text = "",
+    };
+    if (!result->failure.oracle)
+        return;
+    struct kin__finding finding = {
+        .test = kin__lab_wish.test ? kin__lab_wish.test : "test",
+        .strategy = name_of_strategy(config),
+        .directory = config->report_dir,
+        .wall_ns = kin__host_now() - began,
+        .engine = engine,
+    };
+    out->text = kin__report_make(&finding, &out->replay_file);
+}
+
+static int run(const struct kin_lab_config *given, const struct subject *subject,
+               struct kin_lab_report *out)
+{
+    static struct kin_lab_report nobody;
+    struct kin_lab_config config = KIN_LAB_CONFIG_INIT;
+    struct kin_lab_report *report = out ? out : &nobody;
+    if (given)
+        config = *given;
+    if (!subject->test || check_config(&config) < 0)
+        return -EINVAL;
+    if (kin__world.is_on || kin__worker_self())
+        return -EBUSY;
+    int64_t began = kin__host_now();
+    int rc = kin__world_init();
+    if (rc < 0)
+        return rc;
+    struct kin__engine *engine = make_engine(&config, &rc);
+    if (!engine)
+        return rc;
+    rc = kin__overflow_init();
+    if (rc == 0) {
+        tell_world(&config);
+        explore(engine, subject);
+        kin__overflow_fini();
+        describe(engine, &config, began, report);
+        kin__lab_wish.result = *kin__engine_result(engine);
+        rc = report->status;
+    }
+    kin__engine_destroy(engine);
+    return rc;
+}
+
+/* ---- the public face ---- */
+
+int kin_lab_run(const struct kin_lab_config *config, kin_task_fn *test, void *arg,
+                struct kin_lab_report *out)
+{
+    struct subject subject = {test, arg, false};
+    return run(config, &subject, out);
+}
+
+int kin_lab_run_host(const struct kin_lab_config *config, kin_task_fn *test, void *arg,
+                     struct kin_lab_report *out)
+{
+    struct subject subject = {test, arg, true};
+    return run(config, &subject, out);
+}
+
+bool kin_in_lab(void)
+{
+    return kin__world.is_on;
+}

@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The command line of a program whose main is KIN_LAB_MAIN.
+ *
+ * Tests register themselves before main. Each is run as its own config says, with what the command
+ * line says on top, and answered with one line, or with the report of its failure. With -j the
+ * tests, and the parts of a range of seeds, are dealt out to processes, whose words are printed in
+ * the order of the tests whenever they are done (jobs.c).
+ */
+#include "lab/main.h"
+
+#include "lab/chrome.h"
+#include "lab/explain.h"
+#include "lab/jobs.h"
+#include "lab/record.h"
+#include "plat/plat.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#define LINE_BYTES 2048u
+#define PROGRESS_NS INT64_C(100000000)
+#define SWEEP_NS INT64_C(2000000000) /* of a sweep, unless somebody says otherwise */
+
+static struct kin_lab_test *tests; /* in the order of their definition */
+
+void kin_lab_register_(struct kin_lab_test *test)
+{
+    struct kin_lab_test **end = &tests;
+    while (*end) /* ends: at the last */
+        end = &(*end)->next;
+    test->next = NULL;
+    *end = test;
+}
+
+const struct kin_lab_test *kin__main_find(const char *name)
+{
+    const struct kin_lab_test *test = tests;
+    while (test && strcmp(test->name, name) != 0)
+        test = test->next;
+    return test;
+}
+
+void kin__main_say(int fd, const struct kin__text *text)
+{
+    kin__plat_write(fd, text->buf, text->len);
+}
+
+static int complain(const struct kin__options *options, const char *what)
+{
+    char memory[LINE_BYTES];
+    struct kin__text text;
+    kin__text_init(&text, memory, sizeof(memory));
+    kin__text_printf(&text, "%s: %s", options->program, what);
+    kin__text_end_line(&text);
+    kin__main_say(STDERR_FILENO, &text);
+    return 2;
+}
+
+/* ---- numbers for people ---- */
+
+static void put_count(struct kin__text *out, uint64_t count)
+{
+    char digits[24];
+    struct kin__text text;
+    kin__text_init(&text, digits, sizeof(digits));
+    kin__text_udec(&text, count);
+    for (size_t i = 0; i < text.len; i++) {
+        if (i > 0 && (text.len - i) % 3 == 0)
+            kin__text_char(out, ',');
+        kin__text_char(out, digits[i]);
+    }
+}
+
+static uint64_t per_second(uint64_t runs, int64_t ns)
+{
+    uint64_t us = ns < 1000 ? 1 : (uint64_t)ns / 1000;
+    return runs > UINT64_MAX / 1000000 ? runs / us * 1000000 : runs * 1000000 / us;
+}
+
+/* ---- progress ---- */
+
+struct progress {
+    const char *test;
+    int64_t began, shown;
+    bool is_on, has_line;
+};
+
+static void show_progress(const struct kin__engine_result *so_far, void *arg)
+{
+    struct progress *progress = arg;
+    int64_t now = kin__host_now();
+    char memory[256];
+    struct kin__text text;
+    if (!progress->is_on || now - progress->shown < PROGRESS_NS)
+        return;
+    progress->shown = now;
+    progress->has_line = true;
+    kin__text_init(&text, memory, sizeof(memory));
+    kin__text_printf(&text, "\r\033[K%.40s: ", progress->test);
+    put_count(&text, so_far->runs);
+    kin__text_str(&text, " runs, ");
+    put_count(&text, per_second(so_far->runs, now - progress->began));
+    kin__text_str(&text, "/s");
+    if (so_far->estimate > so_far->runs) {
+        kin__text_str(&text, ", about ");
+        put_count(&text, so_far->estimate - so_far->runs);
+        kin__text_str(&text, " left");
+    }
+    kin__main_say(STDERR_FILENO, &text);
+}
+
+static void end_progress(struct progress *progress)
+{
+    if (progress->has_line)
+        kin__plat_write(STDERR_FILENO, "\r\033[K", 4);
+}
+
+/* ---- one test ---- */
+
+static void configure(const struct kin__options *options, const struct kin_lab_test *test,
+                      struct kin_lab_config *config)
+{
+    *config = test->config;
+    if (options->has_strategy) {
+        config->strategy = options->strategy;
+        config->depth = options->depth;
+        config->preemptions = options->preemptions;
+        config->executions_max = 0;
+    } else if (options->faults) { /* each in each place, whoever comes first */
+        config->strategy = KIN_LAB_DPOR;
+        config->executions_max = 0;
+    }
+    if (options->runs)
+        config->executions_max = options->runs;
+    else if (options->time_ns)
+        config->executions_max = 0;
+    config->faults |= options->faults;
+    config->report_dir = options->reports;
+}
+
+/* Seeds one by one, each a run of its own, until one fails. */
+static int run_seeds(const struct kin__options *options, struct kin_lab_config *config,
+                     const struct kin_lab_test *test, struct kin__verdict *out)
+{
+    struct kin_lab_report report;
+    int64_t began = kin__host_now();
+    int rc = 0;
+    memset(&report, 0, sizeof(report));
+    config->executions_max = options->runs ? options->runs : 1;
+    for (uint64_t i = 0; i < options->seeds && rc == 0; i++) {
+        config->seed = options->seed + i;
+        rc = kin_lab_run(config, test->fn, NULL, &report);
+        out->runs += kin__lab_wish.result.runs;
+        out->steps += kin__lab_wish.result.steps;
+        kin__lab_wish.result.runs = out->runs; /* for the progress of the next one */
+        if (options->time_ns && kin__host_now() - began > options->time_ns)
+            break;
+    }
+    out->report = report;
+    return rc;
+}
+
+/* What a report says of strategy and faults, in words that this command line understands. */
+static void put_words(const struct kin__options *options, const struct kin_lab_config *config)
+{
+    static char strategy[32], sweep[96];
+    struct kin__text text;
+    kin__text_init(&text, strategy, sizeof(strategy));
+    kin__options_strategy(&text, config->strategy, kin__lab_wish.is_walk, config->depth,
+                          config->preemptions);
+    kin__lab_wish.strategy = strategy;
+    kin__text_init(&text, sweep, sizeof(sweep));
+    kin__options_faults(&text, options->faults);
+    kin__lab_wish.sweep = sweep[0] ? sweep : NULL;
+}
+
+void kin__main_run(const struct kin__options *options, const struct kin_lab_config *config,
+                   const struct kin_lab_test *test, struct kin__verdict *out)
+{
+    struct kin_lab_config used = *config;
+    struct progress progress = {.test = test->name, .began = kin__host_now()};
+    progress.shown = progress.began;
+    progress.is_on = !options->is_json && !options->is_quiet && isatty(STDERR_FILENO);
+    memset(out, 0, sizeof(*out));
+    memset(&kin__lab_wish, 0, sizeof(kin__lab_wish));
+    kin__lab_wish.program = options->program;
+    kin__lab_wish.test = test->name;
+    kin__lab_wish.wall_max = options->time_ns;
+    if (options->faults && !options->has_strategy && !options->time_ns && !options->runs)
+        kin__lab_wish.wall_max = SWEEP_NS;
+    kin__lab_wish.is_lenient = options->is_lenient;
+    kin__lab_wish.keeps_going = options->keeps_going;
+    kin__lab_wish.is_unshrunk = options->is_unshrunk;
+    kin__lab_wish.is_walk = options->is_walk && used.strategy == KIN_LAB_RANDOM;
+    put_words(options, &used);
+    kin__lab_wish.progress = show_progress;
+    kin__lab_wish.progress_arg = &progress;
+    kin__record_break_at = options->break_at;
+    if (options->has_seed && used.strategy != KIN_LAB_REPLAY && used.strategy != KIN_LAB_DPOR) {
+        out->status = run_seeds(options, &used, test, out);
+    } else {
+        out->status = kin_lab_run(&used, test->fn, NULL, &out->report);
+        out->runs = kin__lab_wish.result.runs;
+        out->steps = kin__lab_wish.result.steps;
+    }
+    end_progress(&progress);
+    out->ns = kin__host_now() - progress.began;
+    out->result = kin__lab_wish.result;
+    out->strategy = used.strategy;
+    /* A negative answer without an oracle: it did not even begin. */
+    out->is_error = out->status < 0 && !out->report.oracle;
+}
+
+/* ---- what is said of it ---- */
+
+static void put_line(struct kin__text *out, const struct kin_lab_test *test,
+                     const struct kin__verdict *verdict)
+{
+    bool is_dpor = verdict->strategy == KIN_LAB_DPOR;
+    kin__text_printf(out, "ok    %s", test->name);
+    kin__text_pad(out, 32);
+    if (verdict->result.is_complete && is_dpor) {
+        kin__text_str(out, "  complete: all ");
+        put_count(out, verdict->runs);
+        kin__text_str(out, verdict->runs == 1 ? " schedule passes" : " schedules pass");
+    } else if (verdict->result.is_complete) { /* the runs of the others are among them */
+        kin__text_str(out, "  complete: every schedule passes, ");
+        put_count(out, verdict->runs);
+        kin__text_str(out, verdict->runs == 1 ? " run" : " runs");
+    } else if (verdict->result.is_exhausted && is_dpor) {
+        kin__text_str(out, "  complete within the bound: ");
+        put_count(out, verdict->runs);
+        kin__text_str(out, verdict->runs == 1 ? " schedule passes" : " schedules pass");
+    } else {
+        kin__text_str(out, "  no failure in ");
+        put_count(out, verdict->runs);
+        kin__text_str(out, verdict->runs == 1 ? " run" : " runs");
+    }
+    kin__text_str(out, " (");
+    kin__text_ns(out, verdict->ns);
+    kin__text_str(out, ", ");
+    put_count(out, per_second(verdict->runs, verdict->ns));
+    kin__text_str(out, "/s)");
+    if (!verdict->result.is_complete && verdict->result.estimate > verdict->runs) {
+        kin__text_str(out, ", of about ");
+        put_count(out, verdict->result.estimate);
+    }
+    kin__text_char(out, '\n');
+}
+
+static void put_field(struct kin__text *out, const char *name, const char *value)
+{
+    kin__text_printf(out, ",\"%s\":", name);
+    kin__chrome_string(out, value);
+}
+
+static void put_json(struct kin__text *out, const struct kin_lab_test *test,
+                     const struct kin__verdict *verdict)
+{
+    const struct kin__engine_result *result = &verdict->result;
+    kin__text_str(out, "{\"test\":");
+    kin__chrome_string(out, test->name);
+    put_field(out, "verdict",
+              verdict->is_error                         ? "error"
+              : verdict->status < 0 || result->failures ? "fail"
+                                                        : "pass");
+    put_field(out, "strategy", kin__lab_wish.strategy ? kin__lab_wish.strategy : "");
+    kin__text_printf(out, ",\"complete\":%s,\"runs\":%llu,\"steps\":%llu,\"ns\":%lld",
+                     result->is_complete ? "true" : "false", (unsigned long long)verdict->runs,
+                     (unsigned long long)verdict->steps, (long long)verdict->ns);
+    kin__text_printf(out, ",\"runs_per_s\":%llu,\"estimate\":%llu",
+                     (unsigned long long)per_second(verdict->runs, verdict->ns),
+                     (unsigned long long)result->estimate);
+    if (verdict->status < 0) {
+        kin__text_printf(out, ",\"status\":%d", verdict->status);
+        put_field(out, "status_name", kin_status_name(verdict->status));
+    }
+    if (verdict->report.oracle) {
+        put_field(out, "oracle", verdict->report.oracle);
+        put_field(out, "where", result->failure.where);
+        put_field(out, "text", result->failure.text);
+        kin__text_printf(out, ",\"seed\":%llu,\"failures\":%llu,\"switches\":%u",
+                         (unsigned long long)result->failing_seed,
+                         (unsigned long long)result->failures, result->switches);
+        if (verdict->report.replay_file)
+            put_field(out, "file", verdict->report.replay_file);
+    }
+    kin__text_str(out, "}\n");
+}
+
+static void put_failure(const struct kin__options *options, const struct kin_lab_test *test,
+                        const struct kin__verdict *verdict)
+{
+    char memory[LINE_BYTES];
+    struct kin__text text;
+    const char *report = verdict->report.text;
+    kin__text_init(&text, memory, sizeof(memory));
+    if (verdict->is_error) {
+        kin__text_printf(&text, "FAIL  %s", test->name);
+        kin__text_pad(&text, 32);
+        kin__text_printf(&text, "  could not run: %s (%d)\n", kin_status_text(verdict->status),
+                         verdict->status);
+    } else if (options->keeps_going) {
+        kin__text_printf(&text, "FAIL  %s", test->name);
+        kin__text_pad(&text, 32);
+        kin__text_str(&text, "  ");
+        put_count(&text, verdict->result.failures);
+        kin__text_str(&text, " of ");
+        put_count(&text, verdict->runs);
+        kin__text_printf(&text, " runs fail, the first by %s\n", verdict->report.oracle);
+    }
+    kin__main_say(STDOUT_FILENO, &text);
+    if (!verdict->is_error && report && *report)
+        kin__plat_write(STDOUT_FILENO, report, strlen(report));
+}
+
+int kin__main_tell(const struct kin__options *options, const struct kin_lab_test *test,
+                   const struct kin__verdict *verdict)
+{
+    char memory[LINE_BYTES];
+    struct kin__text text;
+    bool has_failed = verdict->status < 0 || verdict->result.failures;
+    kin__text_init(&text, memory, sizeof(memory));
+    if (options->is_json)
+        put_json(&text, test, verdict);
+    else if (has_failed)
+        put_failure(options, test, verdict);
+    else if (!options->is_quiet)
+        put_line(&text, test, verdict);
+    kin__main_say(STDOUT_FILENO, &text);
+    return has_failed ? (verdict->is_error ? 2 : 1) : 0;
+}
+
+/* ---- all tests ---- */
+
+static bool is_wanted(const struct kin__options *options, const struct kin_lab_test *test)
+{
+    bool is_named = options->names_count == 0;
+    for (unsigned i = 0; i < options->names_count && !is_named; i++)
+        is_named = strstr(test->name, options->names[i]) != NULL;
+    return is_named;
+}
+
+/* The status of one test, which is told; as a job it may be a part of its seeds. */
+static int run_test(const struct kin__options *options, const struct kin_lab_test *test,
+                    struct kin__tally *tally)
+{
+    struct kin_lab_config config;
+    struct kin__verdict verdict;
+    configure(options, test, &config);
+    kin__main_run(options, &config, test, &verdict);
+    int status = kin__main_tell(options, test, &verdict);
+    if (status == 1 && options->explains && !options->is_json)
+        kin__explain(options, &config, test, &verdict);
+    kin__tally_add(tally, status, verdict.result.is_complete, verdict.runs);
+    if (status == 0 && options->is_part)
+        tally->passed--;
+    return status;
+}
+
+static int list_tests(const struct kin__options *options)
+{
+    for (const struct kin_lab_test *test = tests; test; test = test->next) {
+        char memory[LINE_BYTES];
+        struct kin__text text;
+        if (!is_wanted(options, test))
+            continue;
+        kin__text_init(&text, memory, sizeof(memory));
+        kin__text_str(&text, test->name);
+        kin__text_pad(&text, 32);
+        kin__text_str(&text, "  ");
+        kin__options_strategy(&text, test->config.strategy, false, test->config.depth,
+                              test->config.preemptions);
+        if (test->config.faults)
+            kin__text_str(&text, " with ");
+        kin__options_faults(&text, test->config.faults);
+        kin__text_pad(&text, 52);
+        kin__text_printf(&text, "  %s", test->file);
+        kin__text_end_line(&text);
+        kin__main_say(STDOUT_FILENO, &text);
+    }
+    return 0;
+}
+
+/* 3 tests: 2 passed (1 completely), 1 failed; 1,204 runs in 1.25 s */
+static void put_summary(const struct kin__tally *tally, int64_t ns)
+{
+    char memory[256];
+    struct kin__text text;
+    unsigned count = tally->passed + tally->failed + tally->errors;
+    kin__text_init(&text, memory, sizeof(memory));
+    kin__text_printf(&text, "%u test%s: %u passed (%u completely), %u failed", count,
+                     count == 1 ? "" : "s", tally->passed, tally->complete, tally->failed);
+    if (tally->errors)
+        kin__text_printf(&text, ", %u could not run", tally->errors);
+    kin__text_str(&text, "; ");
+    put_count(&text, tally->runs);
+    kin__text_str(&text, tally->runs == 1 ? " run in " : " runs in ");
+    kin__text_ns(&text, ns);
+    kin__text_char(&text, '\n');
+    kin__main_say(STDOUT_FILENO, &text);
+}
+
+static int run_tests(const struct kin__options *options)
+{
+    struct kin__tally tally = {0};
+    int64_t began = kin__host_now();
+    struct kin__jobs jobs;
+    kin__jobs_init(&jobs, options->jobs);
+    for (const struct kin_lab_test *test = tests; test; test = test->next) {
+        if (!is_wanted(options, test))
+            continue;
+        if (options->jobs > 1)
+            kin__jobs_start(&jobs, options, test, run_test, &tally);
+        else
+            (void)run_test(options, test, &tally);
+    }
+    kin__jobs_finish(&jobs, &tally);
+    unsigned count = tally.passed + tally.failed + tally.errors;
+    if (count == 0)
+        return complain(options, tests ? "no test has such a name; --list tells them"
+                                       : "this program has no tests");
+    if (!options->is_json && (!options->is_quiet || tally.failed || tally.errors))
+        put_summary(&tally, kin__host_now() - began);
+    return tally.failed ? 1 : tally.errors ? 2 : 0;
+}
+
+static int print_help(const struct kin__options *options)
+{
+    char memory[2 * LINE_BYTES];
+    struct kin__text text;
+    kin__text_init(&text, memory, sizeof(memory));
+    kin__options_help(&text, options->program);
+    kin__main_say(STDOUT_FILENO, &text);
+    return 0;
+}
+
+static int print_version(void)
+{
+    char memory[64];
+    struct kin__text text;
+    kin__text_init(&text, memory, sizeof(memory));
+    kin__text_printf(&text, "kin-lab %s\n", kin_version());
+    kin__main_say(STDOUT_FILENO, &text);
+    return 0;
+}
+
+int kin_lab_main(int argc, char **argv)
+{
+    struct kin__options options;
+    char memory[512];
+    struct kin__text error;
+    kin__text_init(&error, memory, sizeof(memory));
+    if (kin__options_read(&options, argc, argv, &error) < 0)
+        return complain(&options, memory);
+    switch (options.ask) {
+    case KIN__ASK_HELP: return print_help(&options);
+    case KIN__ASK_VERSION: return print_version();
+    case KIN__ASK_LIST: return list_tests(&options);
+    case KIN__ASK_REPLAY:
+    case KIN__ASK_SHRINK:
+    case KIN__ASK_REGRESS: return kin__replay_files(&options);
+    default: return run_tests(&options);
+    }
+}

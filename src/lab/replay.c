@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Schedules from files: --replay, --shrink, --regress.
+ *
+ * A file names its test and the faults it was found with; the rest is the engine's. A regression
+ * file is the schedule of a bug that was fixed: it must pass now, unless it has a line "known" with
+ * the name of an issue: then it is of a bug that is still there, and must fail. When the program
+ * has changed so much that the file no longer fits, it is followed as far as it goes, and then
+ * schedules near by are explored for a moment, so that a file never dies in silence.
+ */
+#include "lab/main.h"
+
+#include "lab/explain.h"
+#include "lab/room.h"
+#include "plat/plat.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#define HEAD_BYTES 4096u                      /* of a file, in which its test is named */
+#define NEAR_NS INT64_C(200000000)            /* of exploring where a file no longer fits */
+#define FILES_MAX (size_t)4096
+#define PATH_BYTES 512u
+
+/* ---- what a file says of itself ---- */
+
+struct head {
+    char test[128];
+    uint32_t faults;
+    bool is_known; /* a bug that is still there */
+};
+
+/* The rest of a line that begins with word; NULL: it does not. Cut at the end of the line. */
+static const char *after_word(const char *line, const char *word, char *out, size_t size)
+{
+    size_t length = strlen(word);
+    if (strncmp(line, word, length) != 0 || line[length] != ' ')
+        return NULL;
+    size_t rest = strcspn(line + length + 1, "\r\n");
+    struct kin__text text;
+    kin__text_init(&text, out, size);
+    kin__text_mem(&text, line + length + 1, rest);
+    return out;
+}
+
+/* False: it cannot be read, or it is no such file. */
+static bool read_head(const char *path, struct head *head)
+{
+    char bytes[HEAD_BYTES + 1], word[128];
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t size = fd < 0 ? -1 : pread(fd, bytes, HEAD_BYTES, 0);
+    if (fd >= 0)
+        close(fd);
+    memset(head, 0, sizeof(*head));
+    if (size < 0)
+        return false;
+    bytes[size] = '\0';
+    if (strncmp(bytes, "kinlab ", 7) != 0)
+        return false;
+    for (const char *line = bytes; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        (void)after_word(line, "test", head->test, sizeof(head->test));
+        if (after_word(line, "faults", word, sizeof(word)))
+            head->faults |= kin__options_fault_bits(word);
+        if (after_word(line, "known", word, sizeof(word)))
+            head->is_known = true;
+    }
+    return head->test[0] != '\0';
+}
+
+/* ---- one file ---- */
+
+static int complain(const struct kin__options *options, const char *path, const char *what)
+{
+    char memory[PATH_BYTES + 256];
+    struct kin__text text;
+    kin__text_init(&text, memory, sizeof(memory));
+    kin__text_printf(&text, "%s: %s: %s", options->program, path, what);
+    kin__text_end_line(&text);
+    kin__main_say(STDERR_FILENO, &text);
+    return 2;
+}
+
+static int prepare(const struct kin__options *options, const char *path,
+                   const struct kin_lab_test **test, struct kin_lab_config *config,
+                   struct head *head)
+{
+    if (!read_head(path, head))
+        return complain(options, path, "it cannot be read, or it is no schedule of the lab");
+    *test = kin__main_find(head->test);
+    if (!*test)
+        return complain(options, path, "it is of a test that this program does not have");
+    *config = (*test)->config;
+    config->strategy = KIN_LAB_REPLAY;
+    config->replay_file = path;
+    config->executions_max = 1;
+    config->faults |= head->faults | options->faults;
+    config->report_dir = options->ask == KIN__ASK_SHRINK ? options->reports : NULL;
+    return 0;
+}
+
+static int replay_one(const struct kin__options *options)
+{
+    struct kin__options used = *options;
+    struct kin_lab_config config;
+    struct kin__verdict verdict;
+    const struct kin_lab_test *test;
+    struct head head;
+    if (prepare(options, options->file, &test, &config, &head) != 0)
+        return 2;
+    used.has_seed = false;
+    used.is_unshrunk = options->ask == KIN__ASK_REPLAY;
+    kin__main_run(&used, &config, test, &verdict);
+    int status = kin__main_tell(&used, test, &verdict);
+    if (status == 1 && options->explains && !options->is_json)
+        kin__explain(&used, &config, test, &verdict);
+    return status;
+}
+
+/* ---- a directory of them ---- */
+
+static void tell_near(const struct kin__options *options, const char *path, uint64_t runs)
+{
+    char memory[PATH_BYTES + 256];
+    struct kin__text text;
+    if (options->is_quiet || options->is_json)
+        return;
+    kin__text_init(&text, memory, sizeof(memory));
+    kin__text_printf(&text, "note  %s no longer fits; %llu schedules near by pass\n", path,
+                     (unsigned long long)runs);
+    kin__main_say(STDOUT_FILENO, &text);
+}
+
+/* A file that no longer fits: as far as it goes, then what is near. */
+static void run_near(const struct kin__options *options, struct kin_lab_config *config,
+                     const struct kin_lab_test *test, struct kin__verdict *verdict)
+{
+    struct kin__options used = *options;
+    const char *path = config->replay_file;
+    used.is_lenient = true;
+    config->report_dir = options->reports;
+    kin__main_run(&used, config, test, verdict);
+    if (verdict->status < 0 && !verdict->result.has_diverged)
+        return;
+    used.is_lenient = false;
+    used.time_ns = NEAR_NS;
+    config->strategy = KIN_LAB_DPOR;
+    config->replay_file = NULL;
+    config->executions_max = 0;
+    kin__main_run(&used, config, test, verdict);
+    if (verdict->status == 0)
+        tell_near(options, path, verdict->runs);
+}
+
+static int regress_one(const struct kin__options *options, const char *path)
+{
+    struct kin__options used = *options;
+    struct kin_lab_config config;
+    struct kin__verdict verdict;
+    const struct kin_lab_test *test;
+    struct head head;
+    if (prepare(options, path, &test, &config, &head) != 0)
+        return 2;
+    used.has_seed = false;
+    used.is_unshrunk = true;
+    kin__main_run(&used, &config, test, &verdict);
+    if (verdict.result.has_diverged)
+        run_near(&used, &config, test, &verdict);
+    if (head.is_known && verdict.status < 0 && !verdict.is_error)
+        return 0;
+    if (head.is_known && verdict.status == 0)
+        return complain(options, path, "it is known to fail, and passes: take 'known' out") - 1;
+    return verdict.status == 0 ? 0 : kin__main_tell(&used, test, &verdict);
+}
+
+/* Names in the order of strcmp, so that a directory is always told the same way. */
+static void insert(char (*names)[256], size_t count, const char *name)
+{
+    size_t at = count;
+    for (; at > 0 && strcmp(names[at - 1], name) > 0; at--)
+        memcpy(names[at], names[at - 1], sizeof(names[0]));
+    struct kin__text text;
+    kin__text_init(&text, names[at], sizeof(names[0]));
+    kin__text_str(&text, name);
+}
+
+/* How many schedules are in the directory; -1: it cannot be read. */
+static int list_files(const char *directory, struct kin__room *room)
+{
+    DIR *dir = opendir(directory);
+    size_t count = 0;
+    const struct dirent *entry;
+    if (!dir)
+        return -1;
+    while ((entry = readdir(dir)) && count < FILES_MAX) {
+        size_t length = strlen(entry->d_name);
+        if (length < 8 || strcmp(entry->d_name + length - 7, ".kinlab") != 0)
+            continue;
+        if (!kin__room_fits(room, count + 1, 256))
+            break;
+        insert(room->base, count++, entry->d_name);
+    }
+    closedir(dir);
+    return (int)count;
+}
+
+static int regress(const struct kin__options *options)
+{
+    struct kin__room room = {NULL, 0};
+    unsigned worst = 0, passed = 0;
+    int count = list_files(options->file, &room);
+    int64_t began = kin__host_now();
+    if (count < 0)
+        return complain(options, options->file, "it is no directory that can be read");
+    for (int i = 0; i < count; i++) {
+        char path[PATH_BYTES];
+        struct kin__text text;
+        kin__text_init(&text, path, sizeof(path));
+        kin__text_printf(&text, "%s/%s", options->file, ((char(*)[256])room.base)[i]);
+        int status = kin__text_is_full(&text) ? complain(options, path, "the path is too long")
+                                              : regress_one(options, path);
+        passed += status == 0;
+        if (status && (worst == 0 || status == 1))
+            worst = (unsigned)status;
+    }
+    kin__room_release(&room);
+    if (!options->is_quiet && !options->is_json) {
+        char memory[256];
+        struct kin__text text;
+        kin__text_init(&text, memory, sizeof(memory));
+        kin__text_printf(&text, "%d regression file%s: %u as expected, %u not; ", count,
+                         count == 1 ? "" : "s", passed, (unsigned)count - passed);
+        kin__text_ns(&text, kin__host_now() - began);
+        kin__text_char(&text, '\n');
+        kin__main_say(STDOUT_FILENO, &text);
+    }
+    return (int)worst;
+}
+
+int kin__replay_files(const struct kin__options *options)
+{
+    return options->ask == KIN__ASK_REGRESS ? regress(options) : replay_one(options);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What kin_lab_run says to the faces of the lab, and they to it.
+ *
+ * The command line wants more than struct kin_lab_config has room for; it says so in
+ * kin__lab_wish, which kin_lab_run reads. When a failure was found and recorded, kin_lab_run
+ * describes it in a struct kin__finding and gets the report.
+ */
+#ifndef KIN_LAB_REPORT_H
+#define KIN_LAB_REPORT_H
+
+#include "base/text.h"
+#include "lab/engine.h"
+
+struct kin__story;
+
+/* All zero: nothing is wished for. Lives from the command line's start to its end. */
+struct kin__lab_wish {
+    const char *program;  /* as it was called, for the replay command; NULL: unknown */
+    const char *test;     /* name of the test; NULL: kin_lab_run was called by a program */
+    const char *strategy; /* as the command line has it, "pct:3"; NULL: as kin_lab_run says */
+    const char *sweep;    /* faults that the command line asked for; NULL: none */
+    int64_t wall_max;     /* ns of real time; 0: no limit but executions_max */
+    bool is_lenient;      /* a replay that parts from its file goes on */
+    bool keeps_going;     /* failures are counted, not shrunk */
+    bool is_unshrunk;     /* a failure stays as it was found */
+    bool is_walk;         /* uniform walk, which enum kin_lab_strategy has no name for */
+    bool is_range;        /* the runs have the seeds seed, seed + 1, ... */
+    /* Called now and then between two runs, with what is known so far; may be NULL. */
+    void (*progress)(const struct kin__engine_result *so_far, void *arg);
+    void *progress_arg;
+    struct kin__engine_result result; /* set by kin_lab_run: what the engine says */
+};
+extern struct kin__lab_wish kin__lab_wish;
+
+/* A failure that was found. Everything is borrowed. */
+struct kin__finding {
+    const char *test;       /* never NULL */
+    const char *strategy;   /* "random", "pct:3", "dpor", ... */
+    const char *directory;  /* where files go; NULL: none are written */
+    int64_t wall_ns;        /* how long it took until it was found; 0: unknown */
+    const struct kin__engine *engine;
+};
+
+/* Where the files of a report are; "": it was not written. */
+struct kin__report_files {
+    char schedule[256], picture[256], trace[256];
+};
+
+/* Makes the text, and in the directory the schedule, the picture and the trace. The texts are good
+ * until the next call. file: path of the schedule, NULL when there is none. */
+const char *kin__report_make(const struct kin__finding *finding, const char **file);
+
+/* Hands over the rows of the last report, which the caller forgets. */
+void kin__report_take_story(struct kin__story *out);
+
+/* The text alone. */
+void kin__report_text(struct kin__text *out, const struct kin__finding *finding,
+                      const struct kin__story *of, const struct kin__report_files *files);
+
+#endif

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Searching the tree of schedules, depth first: what the next path is, and following it.
+ *
+ * A run repeats the known part of the path, whose last decision is new, and goes on with whoever
+ * runs. Then the deepest decision that has something left is changed. Without reduction everybody
+ * who could go on is left at every node; with it (dpor.c) only those whom a race has put there.
+ *
+ * With a bound on preemptions a node leaves out whom it would cost one too many. Sleep sets are not
+ * used then: what they leave out was found elsewhere, perhaps only with more preemptions.
+ */
+#include "lab/tree.h"
+
+#include "base/bits.h"
+#include "lab/state.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define ROW_MAX 256u /* steps in a row of one actor if others could go on */
+
+static uint64_t bit(unsigned actor)
+{
+    return UINT64_C(1) << actor;
+}
+
+static struct kin__fork *fork_at(const struct kin__tree *tree, uint32_t i)
+{
+    return (struct kin__fork *)tree->forks.base + i;
+}
+
+void kin__tree_start(struct kin__tree *tree, bool reduces, uint32_t bound)
+{
+    tree->depth = tree->fork_count = tree->touch_count = tree->sleeper_count = 0;
+    tree->has_begun = tree->is_exhausted = tree->is_cut = tree->is_refused = false;
+    tree->reduces = reduces;
+    tree->bound = bound;
+    tree->thing_count = 0;
+    tree->stamp = 0;
+    if (tree->things.base)
+        memset(tree->things.base, 0, tree->thing_size * sizeof(struct kin__thing));
+}
+
+void kin__tree_release(struct kin__tree *tree)
+{
+    kin__room_release(&tree->nodes);
+    kin__room_release(&tree->forks);
+    kin__room_release(&tree->touches);
+    kin__room_release(&tree->sleepers);
+    kin__room_release(&tree->clocks);
+    kin__room_release(&tree->things);
+}
+
+/* ---- the next path ---- */
+
+/* Whether it preempts somebody that this actor goes on at node d. */
+static bool preempts(const struct kin__tree *tree, uint32_t d, unsigned actor)
+{
+    if (d == 0)
+        return false;
+    unsigned runs = kin__tree_node(tree, d - 1)->actor;
+    return runs != actor && (kin__tree_node(tree, d)->enabled & bit(runs)) != 0;
+}
+
+/* Who is still to be tried at node d; as far as the bound allows. */
+static uint64_t left_at(struct kin__tree *tree, uint32_t d)
+{
+    const struct kin__node *node = kin__tree_node(tree, d);
+    uint64_t left = node->todo & node->enabled & ~node->done;
+
+    if (!tree->bound)
+        return left & ~node->sleep;
+    for (uint64_t rest = left; rest; rest &= rest - 1) {
+        unsigned actor = kin__first_bit64(rest);
+        if (node->spent + preempts(tree, d, actor) < tree->bound)
+            continue;
+        left &= ~bit(actor);
+        tree->is_cut = true;
+    }
+    return left;
+}
+
+/* The first answer from here on with which the last node need not sleep; n: none. Only a step with
+ * this one choice is known beforehand to sleep. */
+static uint32_t next_answer(const struct kin__tree *tree, uint32_t i, uint32_t from, uint32_t n)
+{
+    if (tree->depth == 0 || !tree->reduces || tree->bound)
+        return from;
+    const struct kin__node *node = kin__tree_node(tree, tree->depth - 1);
+    while (i == node->forks && from < n && kin__dpor_sleeps(tree, node, kin__dpor_answers(0, from)))
+        from++;
+    return from;
+}
+
+/* Changes the last choice of the last node that has another answer left. */
+static bool next_fork(struct kin__lab *s)
+{
+    struct kin__tree *tree = &s->tree;
+    uint32_t first = tree->depth ? kin__tree_node(tree, tree->depth - 1)->forks : 0;
+
+    for (; tree->fork_count > first; tree->fork_count--) {
+        struct kin__fork *fork = fork_at(tree, tree->fork_count - 1);
+        fork->answer = next_answer(tree, tree->fork_count - 1, fork->answer + 1, fork->n);
+        if (fork->answer < fork->n)
+            return true;
+    }
+    return false;
+}
+
+/* Finds the deepest decision that has something left; what is deeper goes. */
+static bool step_back(struct kin__lab *s)
+{
+    struct kin__tree *tree = &s->tree;
+
+    for (; tree->depth; tree->depth--) {
+        struct kin__node *node = kin__tree_node(tree, tree->depth - 1);
+        if (tree->reduces && !kin__dpor_tried(s, tree->depth - 1))
+            return false;
+        if (next_fork(s))
+            return true;
+        node->done |= bit(node->actor);
+        uint64_t left = left_at(tree, tree->depth - 1);
+        if (left) {
+            node->actor = (uint16_t)kin__first_bit64(left);
+            return true;
+        }
+        tree->touch_count = node->floor;
+        tree->sleeper_count = node->sleepers;
+    }
+    return next_fork(s);
+}
+
+bool kin__tree_next(struct kin__lab *s)
+{
+    struct kin__tree *tree = &s->tree;
+
+    if (tree->is_exhausted || tree->is_refused)
+        return false;
+    if (tree->has_begun && !step_back(s)) {
+        tree->is_exhausted = !s->broken;
+        return false;
+    }
+    tree->has_begun = true;
+    return true;
+}
+
+/* The part of the tree that lies behind, in units of 2^-62: at each decision the branches that are
+ * done, each as large as the others. */
+uint64_t kin__tree_estimate(const struct kin__tree *tree, uint64_t runs)
+{
+    uint64_t weight = UINT64_C(1) << 62, behind = 0;
+    uint32_t fork = 0;
+
+    for (uint32_t d = 0; d <= tree->depth && weight; d++) {
+        uint32_t end = d < tree->depth ? kin__tree_node(tree, d)->forks : tree->fork_count;
+        for (; fork < end && weight; fork++) {
+            weight /= fork_at(tree, fork)->n;
+            behind += weight * fork_at(tree, fork)->answer;
+        }
+        if (d == tree->depth)
+            break;
+        const struct kin__node *node = kin__tree_node(tree, d);
+        uint64_t all = node->todo & (tree->bound ? node->enabled : ~node->sleep);
+        weight /= (unsigned)__builtin_popcountll(all | bit(node->actor));
+        behind += weight * (unsigned)__builtin_popcountll(node->done);
+    }
+    if (behind == 0 || tree->is_exhausted)
+        return tree->is_exhausted ? runs : 0;
+    kin__wide all = ((kin__wide)runs << 62) / behind;
+    return all > UINT64_MAX ? UINT64_MAX : (uint64_t)all;
+}
+
+/* ---- following a path ---- */
+
+static void tree_begin(struct kin__lab *s)
+{
+    struct kin__tree *tree = &s->tree;
+
+    tree->prefix = tree->depth;
+    tree->fork_prefix = tree->fork_count;
+    tree->at = tree->fork_at = 0;
+    tree->closed = tree->depth ? tree->depth - 1 : 0;
+    tree->is_barrier = tree->is_idle = false;
+    tree->idle = tree->barrier = 0;
+    memset(tree->last, 0, sizeof(tree->last));
+    memset(tree->waker, 0, sizeof(tree->waker));
+    memset(tree->parent, 0, sizeof(tree->parent));
+}
+
+static void refuse(struct kin__lab *s, const char *text)
+{
+    s->tree.is_refused = true;
+    s->is_abandoned = true;
+    if (s->config.strategy != KIN__STRATEGY_AUTO && s->phase == KIN__PHASE_EXPLORE)
+        kin__lab_broke(s, -E2BIG, text);
+    else
+        kin__lab_over(s);
+}
+
+static void tree_born(struct kin__lab *s, unsigned actor)
+{
+    if (actor >= KIN__TREE_ACTORS)
+        refuse(s, "DPOR and DFS cannot search a test with more than 64 actors");
+    else
+        s->tree.parent[actor] = (uint16_t)s->tree.at;
+}
+
+/* The last step has ended, and mask says who can go on after it. */
+static bool close_step(struct kin__lab *s, uint64_t mask)
+{
+    struct kin__tree *tree = &s->tree;
+    struct kin__node *node = kin__tree_node(tree, tree->at - 1);
+
+    for (uint64_t woken = mask & ~node->enabled; woken; woken &= woken - 1)
+        tree->waker[kin__first_bit64(woken)] = (uint16_t)tree->at;
+    if (tree->at <= tree->closed || !tree->reduces)
+        return true;
+    tree->closed = tree->at;
+    return kin__dpor_close(s, node->enabled & ~mask & ~bit(node->actor));
+}
+
+/* Whoever runs goes on if it can, but not without end: it may wait in a loop for another. */
+static void choose_first(const struct kin__tree *tree, struct kin__node *node,
+                         const struct kin__node *before, uint64_t can)
+{
+    node->actor = (uint16_t)kin__first_bit64(can);
+    if (!before || !(can & bit(before->actor)))
+        return;
+    const uint64_t later = can & ~(bit(before->actor) | (bit(before->actor) - 1));
+    if (before->row < ROW_MAX || can == bit(before->actor) || tree->bound) {
+        node->actor = before->actor;
+        node->row = before->row < ROW_MAX ? (uint16_t)(before->row + 1) : 0;
+    } else if (later) {
+        node->actor = (uint16_t)kin__first_bit64(later);
+    }
+}
+
+/* A node behind the known part. False: no memory, or nobody has to be tried. */
+static bool add_node(struct kin__lab *s, const struct kin__menu *menu)
+{
+    struct kin__tree *tree = &s->tree;
+    const uint32_t d = tree->at;
+
+    if (!kin__room_fits(&tree->nodes, d + 1u, sizeof(struct kin__node))) {
+        kin__lab_broke(s, -ENOMEM, "there is no memory to search deeper");
+        return false;
+    }
+    struct kin__node *node = kin__tree_node(tree, d), *before = d ? node - 1 : NULL;
+    *node = (struct kin__node){.enabled = menu->mask,
+                               .mark = menu->mark,
+                               .forks = tree->fork_count,
+                               .floor = tree->touch_count,
+                               .touches = tree->touch_count,
+                               .sleepers = tree->sleeper_count,
+                               .idle = (uint16_t)tree->idle,
+                               .barrier = (uint16_t)tree->barrier};
+    if (before)
+        node->spent = before->spent + preempts(tree, d - 1, before->actor);
+    if (before && tree->reduces && !tree->bound && !kin__dpor_sleep(s, node))
+        return false;
+    uint64_t can = menu->mask & ~node->sleep;
+    if (!can) {
+        s->is_abandoned = true;
+        kin__lab_over(s);
+        return false;
+    }
+    choose_first(tree, node, before, can);
+    node->todo = tree->reduces ? bit(node->actor) : menu->mask;
+    tree->depth = d + 1;
+    return true;
+}
+
+static unsigned tree_pick(struct kin__lab *s, const struct kin__menu *menu)
+{
+    struct kin__tree *tree = &s->tree;
+
+    if (!menu->is_small || tree->at == KIN__TREE_DEPTH) {
+        refuse(s, "DPOR and DFS cannot search runs of more than 65,534 steps");
+        return KIN__NOBODY;
+    }
+    if (tree->at && !close_step(s, menu->mask))
+        return KIN__NOBODY;
+    if (s->is_abandoned) { /* the step sleeps */
+        kin__lab_over(s);
+        return KIN__NOBODY;
+    }
+    if (tree->at < tree->prefix) {
+        const struct kin__node *node = kin__tree_node(tree, tree->at);
+        if (node->enabled != menu->mask || node->mark != menu->mark) {
+            const struct kin__asked now = {.menu = menu};
+            const struct kin__decision recorded = {
+                .seen = node->enabled, .kind = KIN__CHOICE_TASK, .answer = KIN__NO_NAME};
+            kin__lab_diverged(s, s->log.count, &recorded, NULL, &now);
+            return KIN__NOBODY;
+        }
+    } else if (!add_node(s, menu)) {
+        return KIN__NOBODY;
+    }
+    struct kin__node *node = kin__tree_node(tree, tree->at++);
+    node->before = tree->last[node->actor];
+    tree->last[node->actor] = (uint16_t)tree->at;
+    tree->idle = node->idle;
+    tree->barrier = node->barrier;
+    tree->is_barrier = tree->is_idle = false;
+    s->collects = tree->reduces && tree->at >= tree->prefix;
+    return node->actor;
+}
+
+static uint32_t tree_choose(struct kin__lab *s, enum kin__choice kind, uint32_t n,
+                            const char *label)
+{
+    struct kin__tree *tree = &s->tree;
+
+    if (kind == KIN__CHOICE_RANDOM || n == 0)
+        return kin__lab_dice(s, n);
+    if (n == 1)
+        return 0;
+    if (tree->fork_at < tree->fork_prefix) {
+        const struct kin__fork *fork = fork_at(tree, tree->fork_at++);
+        if (fork->kind == kind && fork->mark == s->mark)
+            return fork->answer;
+        const struct kin__asked now = {.label = label, .kind = kind, .n = n};
+        const struct kin__decision recorded = {.seen = fork->n, .kind = fork->kind};
+        kin__lab_diverged(s, s->log.count, &recorded, NULL, &now);
+        return 0;
+    }
+    if (!kin__room_fits(&tree->forks, tree->fork_count + 1u, sizeof(struct kin__fork))) {
+        kin__lab_broke(s, -ENOMEM, "there is no memory to search deeper");
+        return 0;
+    }
+    uint32_t first = next_answer(tree, tree->fork_count, 0, n);
+    first = first < n ? first : 0;
+    *fork_at(tree, tree->fork_count++) = (struct kin__fork){n, first, s->mark, (uint8_t)kind};
+    tree->fork_at++;
+    return first;
+}
+
+static void tree_over(struct kin__lab *s)
+{
+    struct kin__tree *tree = &s->tree;
+
+    if (tree->is_refused || s->broken)
+        return;
+    if (tree->at < tree->prefix || tree->fork_at < tree->fork_prefix) {
+        const struct kin__asked now = {.menu = NULL};
+        const struct kin__decision recorded = {
+            .seen = tree->at < tree->prefix ? kin__tree_node(tree, tree->at)->enabled : 0,
+            .kind = KIN__CHOICE_TASK,
+            .answer = KIN__NO_NAME};
+        kin__lab_diverged(s, s->log.count, &recorded, NULL, &now);
+    } else if (tree->at) {
+        (void)close_step(s, 0); /* whoever did not come to it might have gone first */
+    }
+}
+
+const struct kin__plan kin__plan_tree = {.name = "dpor",
+                                         .begin = tree_begin,
+                                         .pick = tree_pick,
+                                         .choose = tree_choose,
+                                         .born = tree_born,
+                                         .over = tree_over};

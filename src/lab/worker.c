@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The one worker of the lab: how tasks begin, go on, wait and end, with the engine in between.
+ *
+ * The floors above call what sched/worker.h and sched/sched.h declare. With one thread there is
+ * nothing to do after a switch: a task that parks is committed before it leaves its stack, and
+ * nobody can run it in between. Each task has a stack of its own; a join lends none.
+ *
+ * Stacks are handed out in the same order in every execution: those of this execution that were
+ * given back, newest first, then the next of all that were ever cut.
+ */
+#include "lab/world.h"
+
+#include "sched/entry.h"
+#include "task/budget.h"
+#include "task/word.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* Stacks of one class. */
+static struct stacks {
+    struct kin__stack **all; /* in the order in which they are handed out; host memory */
+    uint32_t cut, capacity;
+    uint32_t used;           /* of them in this execution */
+    struct kin__stack *free; /* given back in this execution */
+} stacks[KIN__STACK_CLASSES];
+
+void kin__lab_stacks_begin(void)
+{
+    for (unsigned i = 0; i < KIN__STACK_CLASSES; i++) {
+        stacks[i].used = 0;
+        stacks[i].free = NULL;
+    }
+}
+
+/* One more of a class that has none left. */
+static bool cut_stack(struct stacks *of, unsigned class_)
+{
+    struct kin__worker *worker = kin__world.worker;
+    if (of->cut == of->capacity) {
+        uint32_t capacity = of->capacity ? 2 * of->capacity : 16;
+        struct kin__stack **all = kin__host_alloc(capacity * sizeof(*all));
+        if (!all)
+            return false;
+        if (of->cut)
+            memcpy(all, of->all, of->cut * sizeof(*all));
+        kin__host_free(of->all);
+        of->all = all;
+        of->capacity = capacity;
+    }
+    kin__lab_heap_keep(true);
+    struct kin__stack *stack = kin__stack_take(&worker->stacks, &worker->sched->stacks, class_);
+    kin__lab_heap_keep(false);
+    if (!stack)
+        return false;
+    of->all[of->cut++] = stack;
+    return true;
+}
+
+static struct kin__stack *take_stack(unsigned class_)
+{
+    struct stacks *of = &stacks[class_];
+    struct kin__stack *stack = of->free;
+    if (stack) {
+        of->free = stack->next;
+    } else {
+        if (of->used == of->cut && !cut_stack(of, class_))
+            return NULL;
+        stack = of->all[of->used++];
+    }
+#if KIN__ASAN
+    kin__stack_unpoison(stack);
+#endif
+    return stack;
+}
+
+/* The caller may still run on it, until its next switch. */
+static void give_stack(struct kin__stack *stack)
+{
+    struct stacks *of = &stacks[stack->class_];
+    stack->next = of->free;
+    of->free = stack;
+}
+
+/* ---- the way in ---- */
+
+static void wake_thread(struct kin__task *task)
+{
+    kin__store_release(&task->woken, 1u); /* pairs with the acquire in park/thread.c */
+    kin__futex_wake(&task->woken, 1);
+}
+
+void kin__schedule(struct kin__task *task)
+{
+    struct kin__world *w = &kin__world;
+    if (KIN__UNLIKELY(task->flags & KIN__TASK_THREAD)) {
+        wake_thread(task);
+        return;
+    }
+    uint32_t index = kin__player_of(task);
+    struct kin__player *player = &w->players[index];
+    if (KIN__UNLIKELY(player->place != KIN__WORLD_NOBODY || player->task != task)) {
+        kin__world_failf("double-enqueue", KIN_PANICKED, player->path,
+                         "%s was made runnable while it %s", player->path,
+                         player->task == task ? "is runnable already" : "is over");
+        return;
+    }
+    player->is_woken = true;
+    player->rests = 0;
+    kin__world_enable(index);
+    kin__record(w->current, KIN__NOTE_WAKE, index, NULL, NULL);
+}
+
+void kin__schedule_last(struct kin__task *task)
+{
+    kin__schedule(task);
+}
+
+void kin__schedule_new_slow(struct kin__task *task)
+{
+    struct kin__worker *worker = kin__world.worker;
+    KIN__CHANGE(worker->live, 1);
+    kin__world_add(task);
+}
+
+int kin__op_slow(struct kin__task *task, unsigned what, kin_time deadline)
+{
+    return kin__task_sched(task)->owner->op(task, what, deadline);
+}
+
+/* ---- bodies ---- */
+
+/* The task is over: its nursery hears of it, its frame goes back. */
+static void retire(struct kin__worker *worker, struct kin__task *task)
+{
+    uint32_t index = kin__player_of(task);
+    kin__record(index, KIN__NOTE_END, KIN__NOTE_NOBODY, NULL,
+                task->status < 0 ? kin_status_name(task->status) : NULL);
+    bool is_ours = worker->sched->owner->child_done(task);
+    kin__lab_touch(&task->frame.name, KIN__LAB_WRITE); /* whoever looks for it by name */
+    kin__lab_touch(&task->ctl, KIN__LAB_WRITE);
+    KIN__CHANGE(worker->live, -1);
+    kin__world_remove(task);
+    if (!is_ours)
+        return; /* its nursery keeps the frame */
+    kin__word_fini(task);
+    task->ctx.sp = NULL;
+    kin__frame_free(&worker->blocks[KIN__FRAME_TASK], &task->frame);
+}
+
+/* What remains of a task when its body has returned. */
+static void finish(struct kin__task *task, int rc)
+{
+    struct kin__worker *worker = kin__world.worker;
+    if (!(task->flags & KIN__TASK_FAILED))
+        task->status = rc;
+    /* relaxed: the task's own field */
+    KIN__CHECK(kin__load_relaxed(&task->inner) == NULL, "NSM-1: a nursery was left open");
+    KIN__CHECK(kin__stack_is_sound(task->stack), "SCHED:5.3.3");
+    kin__word_move(task, KIN__RUNNING, rc == KIN_CANCELLED ? KIN__CANCELLED : KIN__DONE,
+                   KIN__BY_TASK);
+    if (task->flags & KIN__TASK_SPARE)
+        kin__stack_give(&worker->stacks, &worker->sched->stacks, task->spare);
+    retire(worker, task);
+}
+
+/* Calls the body on the stack that the worker is on. */
+static __attribute__((noinline)) void run(struct kin__worker *worker, struct kin__task *task,
+                                          const struct kin__context *lender)
+{
+    int rc = KIN_CANCELLED;
+    void *arg = task->arg;
+    task->stack = worker->stack;
+    task->low = worker->stack->low;
+    kin__worker_set_current(worker, task);
+    if (!(kin__word_requests(task) & (KIN__CANCEL | KIN__KILL))) {
+        kin__context_enter(&task->ctx, lender);
+        rc = kin__call_clean_raw(&task->escape, task->fn, arg);
+        if (task->flags & KIN__TASK_EXTRA)
+            rc = worker->sched->owner->conclude(task, rc);
+        kin__context_leave(&task->ctx, lender);
+    }
+    finish(task, rc);
+}
+
+/* A task that had not begun, and for which there is no stack. */
+static void fail_unrun(struct kin__worker *worker, struct kin__task *task)
+{
+    kin__worker_set_current(worker, task);
+    task->flags |= KIN__TASK_FAILED;
+    task->status = -ENOMEM;
+    kin__word_move(task, KIN__RUNNING, KIN__DONE, KIN__BY_TASK);
+    retire(worker, task);
+    kin__worker_set_current(worker, NULL);
+}
+
+/* ---- switches ---- */
+
+static inline struct kin__task *picked(struct kin__task *task)
+{
+    kin__word_move(task, KIN__RUNNABLE, KIN__RUNNING, KIN__BY_WORKER);
+    return task;
+}
+
+/* The task that makes the next step; NULL: nobody does. */
+static struct kin__task *next_task(void)
+{
+    struct kin__world *w = &kin__world;
+    for (;;) { /* ends: one task fewer each time */
+        uint32_t index = kin__world_next();
+        if (index == KIN__WORLD_NOBODY) {
+            w->current = KIN__WORLD_NOBODY;
+            return NULL;
+        }
+        struct kin__player *player = &w->players[index];
+        struct kin__task *task = player->task;
+        if (player->is_woken) { /* it depends on whoever woke or made it */
+            player->is_woken = false;
+            if (kin__lab_gate.records)
+                kin__lab_touch_slow((uintptr_t)&task->ctl, KIN__LAB_READ);
+        }
+        if (task->stack || !kin__lab_fault_happens(KIN_FAULT_OOM, "stack"))
+            return task;
+        fail_unrun(w->worker, picked(task));
+    }
+}
+
+static void runner(void *pass);
+
+/* Where to go on with a task that was picked: its own flow, or a new one. NULL: there is no stack;
+ * the task has ended, and another one must be picked. */
+static struct kin__context *flow_of(struct kin__worker *worker, struct kin__task *task)
+{
+    if (task->stack) {
+        kin__worker_set_current(worker, task);
+        worker->stack = task->stack;
+        return &task->ctx;
+    }
+    struct kin__stack *stack = take_stack(task->stack_class);
+    if (!stack) {
+        fail_unrun(worker, task);
+        return NULL;
+    }
+    kin__context_make(&stack->runner, stack->low, stack->base, runner);
+    worker->fresh = task;
+    kin__worker_set_current(worker, NULL);
+    worker->stack = stack;
+    return &stack->runner;
+}
+
+/* The flow of whoever is next; NULL: it is self, on whose stack this runs. */
+static struct kin__context *next_flow(struct kin__worker *worker, struct kin__task *self)
+{
+    for (;;) { /* ends: one task fewer each time */
+        struct kin__task *task = next_task();
+        if (task && task == self) {
+            kin__worker_set_current(worker, self);
+            return NULL;
+        }
+        if (!task) {
+            kin__worker_set_current(worker, NULL);
+            worker->stack = NULL;
+            return &worker->native;
+        }
+        struct kin__context *flow = flow_of(worker, picked(task));
+        if (flow)
+            return flow;
+    }
+}
+
+/* The loop on a task stack; never returns, its last act is a jump. */
+static void runner(void *pass)
+{
+    struct kin__worker *worker = pass;
+    struct kin__task *task = worker->fresh;
+    struct kin__stack *stack = worker->stack;
+    worker->fresh = NULL;
+    for (;;) { /* ends: with a jump, when the next task does not need this stack */
+        run(worker, task, &stack->runner);
+        task = next_task();
+        if (!task || task->stack || task->stack_class > stack->class_)
+            break;
+        picked(task);
+    }
+    struct kin__context *to = &worker->native;
+    kin__worker_set_current(worker, NULL);
+    worker->stack = NULL;
+    give_stack(stack);
+    if (task && task->stack)
+        to = flow_of(worker, picked(task));
+    else
+        worker->fresh = task; /* NULL, or one that needs another stack: for the native loop */
+    kin__context_jump(&stack->runner, to, worker);
+}
+
+void kin__worker_park(struct kin__task *task)
+{
+    struct kin__worker *worker = kin__world.worker;
+    uint32_t index = kin__player_of(task);
+    if (kin__word_is_ready(task))
+        return; /* whoever woke it was faster */
+    kin__world.players[index].switches++;
+    /* relaxed: what it waits for, for people */
+    kin__record(index, KIN__NOTE_PARK, KIN__NOTE_NOBODY, NULL, kin__load_relaxed(&task->waiting));
+    kin__world_disable(index);
+    KIN__CHECK(!kin__word_commit(task), "W:4.2");
+    KIN__ASSERT(kin__rank_holds_none(), "house");
+    if (KIN__UNLIKELY(kin__world.faults))
+        kin__lab_fault_parks(task);
+    struct kin__context *to = next_flow(worker, task);
+    if (to)
+        (void)kin__context_switch(&task->ctx, to, worker);
+    else
+        picked(task); /* the clock has woken it, and nobody else came first */
+}
+
+/* The running task stays runnable, and whoever is picked goes on. */
+static void offer(struct kin__task *task)
+{
+    struct kin__worker *worker = kin__world.worker;
+    KIN__ASSERT(kin__rank_holds_none(), "house");
+    kin__world.players[kin__player_of(task)].switches++;
+    struct kin__context *to = next_flow(worker, task);
+    if (!to)
+        return;
+    kin__word_move(task, KIN__RUNNING, KIN__RUNNABLE, KIN__BY_TASK);
+    (void)kin__context_switch(&task->ctx, to, worker);
+}
+
+void kin__lab_point_slow(void)
+{
+    struct kin__world *w = &kin__world;
+    struct kin__task *task = w->is_running ? kin__worker_current(w->worker) : NULL;
+    if (!task || w->current != kin__player_of(task)) {
+        kin__lab_gate.touched = 0;
+        return; /* the host or the clock */
+    }
+    uint32_t index = w->current;
+    /* relaxed: its own; a door inside of a park, such as that of a condition's mutex, is none */
+    bool is_door = kin__lab_gate.touched && (kin__load_relaxed(&task->ctl) & KIN__CLAIMED);
+    if (is_door) { /* else it is here for the record only */
+        if (!w->is_single)
+            offer(task);
+        else if (kin__world_idles())
+            kin__world_pass_time();
+    }
+    kin__record(index, KIN__NOTE_CALL, KIN__NOTE_NOBODY, NULL, NULL);
+    if (KIN__UNLIKELY(w->faults) && is_door)
+        kin__lab_fault_point();
+}
+
+void kin__worker_yield(struct kin__task *task)
+{
+    struct kin__world *w = &kin__world;
+    uint32_t index = kin__player_of(task);
+    struct kin__player *player = &w->players[index];
+    player->rests = w->steps + 1; /* later than every step that began so far */
+    kin__world_disable(index);
+    w->resting[w->resting_count++] = (uint16_t)index;
+    offer(task);
+    kin__record(index, KIN__NOTE_CALL, KIN__NOTE_NOBODY, NULL, NULL);
+    if (KIN__UNLIKELY(w->faults))
+        kin__lab_fault_point();
+}
+
+struct kin__task *kin__worker_take_child(struct kin__worker *worker, const struct kin__scope *scope)
+{
+    (void)worker;
+    (void)scope;
+    return NULL; /* whoever joins parks: its children are tasks like any other */
+}
+
+void kin__worker_run_here(struct kin__task *host, struct kin__task *child)
+{
+    (void)host;
+    (void)child;
+    KIN__CHECK(false, "house: no child is taken in the lab");
+}
+
+void kin__entry_overflow(struct kin__task *task)
+{
+    const volatile char *guard = task->low - 1;
+    KIN__CHECK(task->stack->is_guarded, "SCHED:5.3.3: the task's stack is full");
+    (void)*guard;
+}
+
+#if KIN__ASAN
+void __asan_handle_no_return(void);
+#endif
+
+_Noreturn void kin__worker_escape(struct kin__task *task)
+{
+#if KIN__ASAN
+    __asan_handle_no_return();
+#endif
+    kin__escape_raw(task->escape, task->status);
+}
+
+void kin__lab_abort(const char *text)
+{
+    struct kin__world *w = &kin__world;
+    struct kin__worker *worker = w->worker;
+    if (!w->is_running || !worker->stack)
+        return; /* the host's own affair */
+    kin__world_fail("check", KIN_PANICKED, kin__player_path(w->current), text);
+    w->is_closed = w->is_lost = true; /* whoever is here is never gone on with */
+    struct kin__stack *stack = worker->stack;
+    kin__worker_set_current(worker, NULL);
+    worker->stack = NULL;
+    worker->fresh = NULL;
+    kin__rank_forget();
+    kin__context_jump(&stack->runner, &worker->native, worker);
+}
+
+/* ---- the native loop ---- */
+
+void kin__worker_main(struct kin__worker *worker)
+{
+    struct kin__world *w = &kin__world;
+    kin__self_set(worker);
+    kin__context_adopt(&worker->native);
+    w->is_running = true;
+    kin__lab_gate.records = w->engine && w->wants_touches && !w->is_closed;
+    worker->fresh = NULL;
+    for (;;) { /* ends: when nobody is next */
+        struct kin__task *task = worker->fresh; /* left over: it needs a larger stack, or any */
+        worker->fresh = NULL;
+        struct kin__context *to =
+            task ? flow_of(worker, picked(task)) : next_flow(worker, NULL);
+        if (!to)
+            continue;
+        if (to == &worker->native)
+            break;
+        (void)kin__context_switch(&worker->native, to, worker);
+    }
+    w->is_running = false;
+    kin__lab_gate.records = 0;
+    kin__context_drop(&worker->native);
+    kin__self_set(NULL);
+}

@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Executions, the set of those who can go on, time; and how an execution is brought to its end.
+ *
+ * A step begins when the engine has picked somebody and ends at the next point. Nobody enabled:
+ * those who wait for just that are woken; else time jumps to the next deadline, and the clock fires
+ * what is due, one at a time, while those who were woken by it can go on already; else nobody will
+ * ever go on, and an oracle says why.
+ *
+ * Who yields goes behind everybody who could go on then: it rests until each of them has begun a
+ * step, waits or is over. So a loop of yields is no endless schedule. When all who can go on only
+ * look, again and again, time passes.
+ *
+ * An execution whose outcome stands, because it failed or because the engine has seen enough of it,
+ * is closed: everybody is killed (KIN__KILL of task/word.h) and goes on by turns, off the record.
+ * If that does not come to an end either, what is left stays where it is; the next execution uses
+ * its memory.
+ */
+#include "lab/world.h"
+
+#include "base/text.h"
+#include "lab/oracle.h"
+#include "park/park.h"
+#include "wait/timer.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+
+#define CLOSE_STEPS 20000u      /* after which a closed execution is given up */
+#define CLOSE_STEPS_EACH 64u    /* and so many for each task */
+#define IDLE_STEPS 64u          /* in a row that change nothing, for which time stands still */
+#define IDLE_NS INT64_C(1000)   /* what each one more takes, */
+#define IDLE_PATIENCE 2000u     /* and twice as long after so many */
+#define REST_MAX 256u           /* with more enabled, who yields rests for one step */
+#define ORACLE_STEPS 1000u      /* between two looks at progress */
+#define LONG_PATHS ((size_t)16 * 1024 * 1024)
+
+struct kin__world kin__world = {.current = KIN__WORLD_NOBODY};
+struct kin__lab_gate kin__lab_gate;
+
+static char *long_paths;        /* of this execution; reserved once */
+static size_t long_paths_used;
+static uint32_t versions;       /* of paths, ever */
+static uint32_t known;          /* players whose path is that of an earlier execution */
+static uint32_t old_next;       /* where to look for the place of one that is over */
+
+/* ---- what is kept ---- */
+
+int kin__world_init(void)
+{
+    struct kin__world *w = &kin__world;
+    if (w->players)
+        return 0;
+    struct kin__player *players = kin__vm_reserve(KIN__WORLD_ACTORS * sizeof(*players));
+    uint16_t *enabled = kin__vm_reserve((KIN__WORLD_ACTORS + 1) * sizeof(*enabled));
+    uint16_t *resting = kin__vm_reserve(KIN__WORLD_ACTORS * sizeof(*resting));
+    long_paths = kin__vm_reserve(LONG_PATHS);
+    if (!players || !enabled || !resting || !long_paths)
+        return -ENOMEM;
+    w->players = players;
+    w->enabled = enabled;
+    w->resting = resting;
+    w->workers = 2;
+    w->oracles = UINT32_MAX;
+    w->time_max = KIN_NEVER;
+    return 0;
+}
+
+/* ---- names ---- */
+
+/* Where the path of a player goes; never NULL. */
+static char *room_for(struct kin__player *player, size_t bytes)
+{
+    if (bytes <= sizeof(player->near))
+        return player->near;
+    if (bytes > LONG_PATHS - long_paths_used)
+        long_paths_used = 0; /* names repeat themselves rather than nothing */
+    char *room = long_paths + long_paths_used;
+    long_paths_used += bytes;
+    return room;
+}
+
+/* Names a player: the parent's path and a number, or a word where it has no parent. In most
+ * executions the same players come in the same order, and have their names already. */
+static void name_player(uint32_t index, uint32_t parent, uint32_t number, const char *word)
+{
+    struct kin__world *w = &kin__world;
+    struct kin__player *player = &w->players[index];
+    const struct kin__player *of = parent == KIN__WORLD_NOBODY ? NULL : &w->players[parent];
+    uint32_t version = of ? of->version : 0;
+    if (index < known && player->parent == parent && player->number == number &&
+        player->parent_version == version)
+        return;
+    char memory[32];
+    struct kin__text tail;
+    kin__text_init(&tail, memory, sizeof(memory));
+    if (of)
+        kin__text_printf(&tail, "/%u", number);
+    else if (number)
+        kin__text_printf(&tail, "%s.%u", word, number);
+    else
+        kin__text_str(&tail, word);
+    size_t before = of ? of->path_len : 0;
+    char *path = room_for(player, before + tail.len + 1);
+    if (before)
+        memcpy(path, of->path, before);
+    memcpy(path + before, memory, tail.len + 1);
+    player->path = path;
+    player->path_len = (uint32_t)(before + tail.len);
+    player->parent = parent;
+    player->number = number;
+    player->parent_version = version;
+    player->version = ++versions;
+    known = path == player->near && index >= known ? index + 1 : known;
+    if (path != player->near && known > index)
+        known = index; /* it lives for this execution only */
+}
+
+/* The place of one that is over, for executions in which names do not count. */
+static uint32_t old_place(void)
+{
+    struct kin__world *w = &kin__world;
+    if (w->engine && !w->is_closed)
+        kin__world_fail("lab", -E2BIG, "", "more tasks than one execution can have");
+    for (uint32_t i = 1; i < w->player_count; i++) {
+        old_next = old_next + 1 < w->player_count ? old_next + 1 : 1;
+        if (!w->players[old_next].task)
+            return old_next;
+    }
+    KIN__CHECK(false, "house: the lab has room for 65534 tasks at once");
+    return 0;
+}
+
+static uint32_t new_player(struct kin__task *task, uint32_t parent, uint32_t number,
+                           const char *word)
+{
+    struct kin__world *w = &kin__world;
+    bool is_new = w->player_count < KIN__WORLD_ACTORS;
+    uint32_t index = is_new ? w->player_count++ : old_place();
+    struct kin__player *player = &w->players[index];
+    name_player(index, parent, number, word);
+    player->task = task;
+    player->place = KIN__WORLD_NOBODY;
+    player->ran = player->since = player->rests = player->switches = player->asked = 0;
+    player->spawned = player->blocks = 0;
+    player->is_woken = false;
+    if (w->engine && is_new)
+        (void)kin__engine_actor(w->engine, player->path);
+    return index;
+}
+
+/* ---- executions ---- */
+
+void kin__world_begin(struct kin__engine *engine)
+{
+    struct kin__world *w = &kin__world;
+    w->engine = engine;
+    w->player_count = w->enabled_count = w->resting_count = 0;
+    w->live = w->roots = 0;
+    w->leaker = KIN__WORLD_NOBODY;
+    w->current = KIN__WORLD_NOBODY;
+    w->steps = w->idle = w->closed_at = 0;
+    w->looks = 0;
+    w->now = KIN__WORLD_START;
+    w->is_closed = w->is_lost = false;
+    kin__list_init(&w->watchers);
+    long_paths_used = 0;
+    kin__lab_gate.touched = 0;
+    kin__lab_heap_begin();
+    kin__lab_frames_begin();
+    kin__lab_stacks_begin();
+    kin__lab_faults_begin();
+    w->is_on = true;
+    if (engine && kin__engine_is_recorded(engine)) {
+        kin__record_begin(engine);
+        kin__lab_gate.notes = 1;
+    }
+    (void)new_player(NULL, KIN__WORLD_NOBODY, 0, "clock");
+}
+
+void kin__world_end(void)
+{
+    struct kin__world *w = &kin__world;
+    kin__oracle_end();
+    kin__lab_heap_end(kin__world_looks(KIN_ORACLE_LEAK));
+    kin__record_end();
+    kin__lab_gate.notes = 0;
+    w->is_on = false;
+    w->engine = NULL;
+    kin__lab_gate.touched = 0;
+}
+
+void kin__world_fail(const char *oracle, int status, const char *where, const char *text)
+{
+    struct kin__world *w = &kin__world;
+    if (w->is_closed)
+        return;
+    kin__record(w->current, KIN__NOTE_FAIL, KIN__NOTE_NOBODY, where, text);
+    if (w->engine)
+        kin__engine_fail(w->engine, oracle, status, where, text);
+    kin__world_close();
+}
+
+void kin__world_failf(const char *oracle, int status, const char *where, const char *format, ...)
+{
+    char memory[512];
+    struct kin__text text;
+    va_list values;
+    kin__text_init(&text, memory, sizeof(memory));
+    va_start(values, format);
+    kin__text_format(&text, format, values);
+    va_end(values);
+    kin__world_fail(oracle, status, where, memory);
+}
+
+/* ---- the set ---- */
+
+static void kill_one(struct kin__task *task)
+{
+    kin__park_request(task, KIN__CANCEL | KIN__KILL);
+}
+
+void kin__world_add(struct kin__task *task)
+{
+    struct kin__world *w = &kin__world;
+    uint32_t index;
+    if (w->live == 0 && w->current == KIN__WORLD_NOBODY) {
+        index = new_player(task, KIN__WORLD_NOBODY, w->roots, "root");
+        w->roots++;
+    } else {
+        uint32_t parent = w->current == KIN__WORLD_NOBODY ? KIN__CLOCK : w->current;
+        index = new_player(task, parent, w->players[parent].spawned, "");
+        w->players[parent].spawned++;
+        kin__record(parent, KIN__NOTE_SPAWN, index,
+                    NULL, task->flags & KIN__TASK_NAMED ? task->name : NULL);
+    }
+    w->players[index].task = task;
+    w->players[index].is_woken = true;
+    task->batch_count = index;
+    w->live++;
+    kin__world_enable(index);
+    if (w->is_closed)
+        kill_one(task);
+}
+
+void kin__world_remove(struct kin__task *task)
+{
+    struct kin__world *w = &kin__world;
+    uint32_t index = kin__player_of(task);
+    w->players[index].task = NULL;
+    w->live--;
+    kin__world_disable(index);
+}
+
+void kin__world_close(void)
+{
+    struct kin__world *w = &kin__world;
+    if (w->is_closed)
+        return;
+    w->is_closed = true;
+    w->closed_at = w->steps;
+    kin__lab_gate.records = kin__lab_gate.notes = 0;
+    kin__record_end();
+    for (uint32_t i = 0; w->is_running && i < w->player_count; i++) {
+        if (w->players[i].task)
+            kill_one(w->players[i].task);
+    }
+}
+
+/* ---- who rests ---- */
+
+/* Whether everybody who could go on when this one yielded has had a turn. */
+static bool is_rested(const struct kin__player *player)
+{
+    const struct kin__world *w = &kin__world;
+    if (w->enabled_count > REST_MAX)
+        return w->steps > player->rests;
+    for (uint32_t i = 0; i < w->enabled_count; i++) {
+        const struct kin__player *other = &w->players[w->enabled[i]];
+        if (other->ran <= player->rests && other->since < player->rests && other != player)
+            return false;
+    }
+    return true;
+}
+
+/* Those who have rested enough can go on again; all of them, if nobody else can. */
+static void end_rests(bool is_all)
+{
+    struct kin__world *w = &kin__world;
+    uint32_t left = 0, count = w->resting_count;
+    for (uint32_t i = 0; i < count; i++) {
+        uint16_t index = w->resting[i];
+        struct kin__player *player = &w->players[index];
+        if (player->place != KIN__WORLD_NOBODY || !player->rests)
+            continue; /* it was ended in between */
+        if (is_all || is_rested(player)) {
+            uint64_t since = player->since;
+            player->rests = 0;
+            kin__world_enable(index);
+            player->since = since;
+        } else {
+            w->resting[left++] = index;
+        }
+    }
+    w->resting_count = left;
+}
+
+/* ---- time ---- */
+
+static int64_t next_deadline(void)
+{
+    /* alone: there is one thread */
+    return kin__load_relaxed(&kin__world.worker->next_deadline);
+}
+
+static void set_now(int64_t now)
+{
+    kin__world.now = now;
+    kin__world.worker->now = now;
+}
+
+/* Fires one deadline that is due, as the clock. */
+static void fire_one(void)
+{
+    struct kin__world *w = &kin__world;
+    struct kin__worker *worker = w->worker;
+    struct kin__task *task = kin__worker_current(worker);
+    w->current = KIN__CLOCK;
+    kin__worker_set_current(worker, NULL);
+    (void)worker->sched->source->poll(worker, w->now);
+    kin__worker_set_current(worker, task);
+    w->current = KIN__WORLD_NOBODY;
+}
+
+/* Time moves; nobody is in the middle of a step. */
+static void jump(int64_t when)
+{
+    struct kin__world *w = &kin__world;
+    set_now(when);
+    if (w->engine && !w->is_closed)
+        kin__engine_idle(w->engine);
+    kin__record(KIN__NOTE_NOBODY, KIN__NOTE_TIME, KIN__NOTE_NOBODY, NULL, NULL);
+    if (when - KIN__WORLD_START > w->time_max)
+        kin__world_fail("livelock", KIN_STUCK, "", "virtual time is used up: time_max");
+}
+
+void kin__world_advance(int64_t when)
+{
+    struct kin__world *w = &kin__world;
+    uint32_t current = w->current;
+    if (w->engine && !w->is_closed)
+        kin__engine_barrier(w->engine);
+    while (next_deadline() <= when) { /* ends: each time one deadline fewer is left before when */
+        if (next_deadline() > w->now)
+            set_now(next_deadline());
+        fire_one();
+    }
+    if (when > w->now)
+        set_now(when);
+    w->current = current;
+}
+
+/* ---- the next step ---- */
+
+/* Somebody waits until everybody else does: now. */
+static bool wake_watcher(void)
+{
+    struct kin__world *w = &kin__world;
+    struct kin__list *link = kin__list_pop_front(&w->watchers);
+    if (!link)
+        return false;
+    struct kin__waiter *waiter = KIN__CONTAINER_OF(link, struct kin__waiter, link);
+    (void)kin__wake(waiter, 0);
+    return true;
+}
+
+/* Nobody can go on now. False: nobody ever will. */
+static bool move_on(void)
+{
+    struct kin__world *w = &kin__world;
+    if (!w->is_closed)
+        kin__oracle_idle();
+    if (w->enabled_count || wake_watcher())
+        return true;
+    if (next_deadline() != KIN_NEVER) {
+        if (next_deadline() > w->now)
+            jump(next_deadline());
+        return true;
+    }
+    if (w->is_closed) {
+        w->is_lost = true;
+        return false;
+    }
+    kin__oracle_stuck();
+    return true; /* the oracle has closed the execution: everybody is woken */
+}
+
+bool kin__world_idles(void)
+{
+    struct kin__world *w = &kin__world;
+    if (kin__lab_gate.touched & (KIN__LAB_WRITE | KIN__LAB_ADD)) {
+        w->idle = 0;
+        return false;
+    }
+    return ++w->idle > IDLE_STEPS;
+}
+
+void kin__world_pass_time(void)
+{
+    struct kin__world *w = &kin__world;
+    uint64_t more = (w->idle - IDLE_STEPS) / IDLE_PATIENCE;
+    int64_t when = w->now + (IDLE_NS << (more < 20 ? more : 20));
+    if (w->now >= next_deadline())
+        return; /* something is due: that comes first */
+    jump(when < next_deadline() ? when : next_deadline());
+}
+
+/* By turns: who has waited longest. */
+static uint32_t pick_oldest(uint32_t count)
+{
+    const struct kin__world *w = &kin__world;
+    uint32_t best = w->enabled[0];
+    for (uint32_t i = 1; i < count; i++) {
+        if (w->players[w->enabled[i]].ran < w->players[best].ran)
+            best = w->enabled[i];
+    }
+    return best;
+}
+
+/* One of the enabled, and the clock if something is due. There is one at least. */
+static uint32_t pick(void)
+{
+    struct kin__world *w = &kin__world;
+    uint32_t count = w->enabled_count;
+    bool is_due = next_deadline() <= w->now;
+    bool is_late = KIN__UNLIKELY(w->faults & KIN_FAULT_DELAY) && !is_due && count &&
+                   next_deadline() != KIN_NEVER && kin__lab_fault_delays();
+    if (is_due || is_late)
+        w->enabled[count++] = KIN__CLOCK;
+    uint32_t index = w->engine && !w->is_closed
+                         ? kin__engine_pick(w->engine, w->enabled, count)
+                         : pick_oldest(count);
+    if (KIN__UNLIKELY(w->engine && !w->is_closed && kin__engine_is_over(w->engine))) {
+        kin__world_close();
+        index = pick_oldest(count);
+    }
+    if (index == KIN__CLOCK && is_late) {
+        set_now(next_deadline());
+        kin__lab_fault_delayed();
+    }
+    return index;
+}
+
+static bool is_given_up(void)
+{
+    struct kin__world *w = &kin__world;
+    if (!w->is_closed)
+        return false;
+    if (w->steps - w->closed_at > CLOSE_STEPS + (uint64_t)CLOSE_STEPS_EACH * w->player_count)
+        w->is_lost = true;
+    return w->is_lost;
+}
+
+uint32_t kin__world_next(void)
+{
+    struct kin__world *w = &kin__world;
+    for (;;) { /* ends: the runtime does, or steps_max and CLOSE_STEPS end it */
+        /* alone: there is one thread */
+        if (KIN__UNLIKELY(kin__load_relaxed(&w->sched->is_stopping)) || is_given_up())
+            return KIN__WORLD_NOBODY;
+        if (KIN__UNLIKELY(kin__world_idles()))
+            kin__world_pass_time();
+        if (KIN__UNLIKELY(w->steps % ORACLE_STEPS == 0) && !w->is_closed)
+            kin__oracle_step();
+        if (KIN__UNLIKELY(w->resting_count))
+            end_rests(w->enabled_count == 0);
+        if (KIN__UNLIKELY(w->enabled_count == 0) && next_deadline() > w->now) {
+            if (!move_on())
+                return KIN__WORLD_NOBODY;
+            continue;
+        }
+        uint32_t index = pick();
+        struct kin__player *player = &w->players[index];
+        player->ran = ++w->steps;
+        kin__lab_gate.touched = 0;
+        w->looks = 0;
+        if (index != KIN__CLOCK) {
+            w->current = index;
+            return index;
+        }
+        fire_one();
+    }
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Explanations: two things in the wrong order are named; where no order is wrong that is said.
+ */
+#include "kin_test.h"
+
+#include "run_main.h"
+
+#include <kin/kin.h>
+
+#include <dirent.h>
+
+static int set(void *arg)
+{
+    KIN_SHARED(*(int *)arg) = 1;
+    return 0;
+}
+
+KIN_LAB(reads_too_early, .strategy = KIN_LAB_DPOR)
+{
+    int value = 0;
+    KIN_NURSERY(n);
+    KIN_LAB_OK(kin_spawn(&n, set, &value));
+    int seen = KIN_SHARED(value);
+    KIN_LAB_OK(kin_nursery_join(&n, NULL));
+    kin_lab_assert(seen == 1, "the value is set when it is read");
+    return 0;
+}
+
+KIN_LAB(fails_always, .strategy = KIN_LAB_DPOR)
+{
+    int value = 0;
+    KIN_NURSERY(n);
+    KIN_LAB_OK(kin_spawn(&n, set, &value));
+    KIN_LAB_OK(kin_nursery_join(&n, NULL));
+    kin_lab_assert(value == 2, "the value is two");
+    return 0;
+}
+
+static char directory[] = "/tmp/kin_explain_XXXXXX";
+
+/* Removes the reports; how many files there were. */
+static unsigned clear(void)
+{
+    unsigned count = 0;
+    DIR *dir = opendir(directory);
+    for (const struct dirent *entry; dir && (entry = readdir(dir));) {
+        char path[600];
+        snprintf(path, sizeof(path), "%s/%s", directory, entry->d_name);
+        count += entry->d_name[0] != '.' && unlink(path) == 0;
+    }
+    if (dir)
+        closedir(dir);
+    (void)rmdir(directory);
+    return count;
+}
+
+static int explain(const char *test)
+{
+    char line[700];
+    EXPECT(mkdtemp(directory) != NULL);
+    snprintf(line, sizeof(line), "t %s -e --report-dir %s", test, directory);
+    return run_main(line);
+}
+
+KIN_TEST(the_wrong_order_is_named, "")
+{
+    EXPECT_EQ(explain("reads_too_early"), 1);
+    EXPECT_EQ(clear(), 3); /* and nothing is left of what was tried */
+    EXPECT(strstr(main_out, "explain:  it fails because this comes first:\n") != NULL);
+#if defined(__x86_64__) || defined(__aarch64__)
+    const char *first = strstr(main_out, "step 3: int seen = KIN_SHARED(value)");
+    EXPECT(first != NULL);
+    EXPECT(strstr(first, "step 4: KIN_SHARED(*(int *)arg) = 1") != NULL);
+#endif
+    EXPECT(strstr(main_out, "  the other way round the run passes\n") != NULL);
+}
+
+KIN_TEST(what_fails_in_any_order_is_said_to, "")
+{
+    EXPECT_EQ(explain("fails_always"), 1);
+    EXPECT_EQ(clear(), 3);
+    EXPECT(strstr(main_out, "explain:  no two steps can change places") != NULL);
+}
+
+KIN_TEST(without_a_file_there_is_nothing_to_change, "")
+{
+    EXPECT_EQ(run_main("t reads_too_early -e --no-files"), 1);
+    EXPECT(strstr(main_out, "explain:  there is no schedule in a file") != NULL);
+}

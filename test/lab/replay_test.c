@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Schedules in files: found, replayed, shrunk, kept as regressions, and files that are none.
+ */
+#include "kin_test.h"
+
+#include "run_main.h"
+
+#include <kin/kin.h>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+/* ---- the program; is_fixed is what somebody changes between two builds ---- */
+
+static bool is_fixed, is_changed;
+
+static int add(void *arg)
+{
+    int *sum = arg;
+    if (is_fixed) {
+        KIN_SHARED(*sum)++;
+        return 0;
+    }
+    int seen = KIN_SHARED(*sum);
+    kin_ignore(kin_yield());
+    KIN_SHARED(*sum) = seen + 1;
+    return 0;
+}
+
+KIN_LAB(adds, .strategy = KIN_LAB_RANDOM, .executions_max = 1000)
+{
+    int sum = 0, other = 0;
+    KIN_NURSERY(n);
+    if (is_changed)
+        KIN_LAB_OK(kin_spawn(&n, add, &other));
+    KIN_LAB_OK(kin_spawn(&n, add, &sum));
+    KIN_LAB_OK(kin_spawn(&n, add, &sum));
+    KIN_LAB_OK(kin_nursery_join(&n, NULL));
+    kin_lab_assert(sum == 2, "both are counted");
+    return 0;
+}
+
+/* ---- a directory of its own for each test ---- */
+
+static char directory[] = "/tmp/kin_replay_XXXXXX";
+static char file[600]; /* the schedule that was found */
+
+static void remove_all(void)
+{
+    DIR *dir = opendir(directory);
+    for (const struct dirent *entry; dir && (entry = readdir(dir));) {
+        char path[600];
+        snprintf(path, sizeof(path), "%s/%s", directory, entry->d_name);
+        (void)unlink(path);
+    }
+    if (dir)
+        closedir(dir);
+    (void)rmdir(directory);
+}
+
+/* Finds the bug; its schedule is in file. */
+static void find_it(void)
+{
+    char line[700];
+    EXPECT(mkdtemp(directory) != NULL);
+    atexit(remove_all);
+    snprintf(line, sizeof(line), "t adds --report-dir %s", directory);
+    EXPECT_EQ(run_main(line), 1);
+    const char *at = strstr(main_out, "--replay ");
+    EXPECT(at != NULL);
+    snprintf(file, sizeof(file), "%.*s", (int)strcspn(at + 9, "\n"), at + 9);
+    EXPECT_EQ(access(file, R_OK), 0);
+}
+
+static int with_file(const char *what, const char *rest)
+{
+    char line[1400];
+    snprintf(line, sizeof(line), "t %s %s %s", what, file, rest);
+    return run_main(line);
+}
+
+static int regress(void)
+{
+    char line[700];
+    snprintf(line, sizeof(line), "t --regress %s --no-files", directory);
+    return run_main(line);
+}
+
+static bool says(const char *text)
+{
+    return strstr(main_out, text) != NULL;
+}
+
+/* Puts a line behind the first one of the file. */
+static void insert(const char *line)
+{
+    static char bytes[65536];
+    FILE *of = fopen(file, "r+");
+    EXPECT(of != NULL);
+    size_t size = fread(bytes, 1, sizeof(bytes) - 1, of);
+    size_t first = strcspn(bytes, "\n") + 1;
+    rewind(of);
+    fwrite(bytes, 1, first, of);
+    fputs(line, of);
+    fwrite(bytes + first, 1, size - first, of);
+    EXPECT_EQ(fclose(of), 0);
+}
+
+static void write_file(const char *name, const char *bytes, size_t size)
+{
+    char path[600];
+    snprintf(path, sizeof(path), "%s/%s", directory, name);
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    EXPECT_EQ(write(fd, bytes, size), (ssize_t)size);
+    close(fd);
+}
+
+KIN_TEST(a_failure_replays_every_time, "")
+{
+    find_it();
+    for (unsigned i = 0; i < 100; i++) {
+        EXPECT_EQ(with_file("--replay", "--json"), 1);
+        EXPECT(says("\"oracle\":\"assert\""));
+        EXPECT(says("\"runs\":1,"));
+    }
+    EXPECT_EQ(with_file("--replay", ""), 1);
+    EXPECT(says("FAIL  adds: assert, root\n"));
+    EXPECT(says("<-- here"));
+}
+
+KIN_TEST(a_fixed_bug_passes_its_regression_file, "")
+{
+    find_it();
+    EXPECT_EQ(regress(), 1);
+    EXPECT(says("FAIL  adds: assert"));
+    EXPECT(says("1 regression file: 0 as expected, 1 not"));
+    is_fixed = true;
+    EXPECT_EQ(regress(), 0);
+    EXPECT(says("1 regression file: 1 as expected, 0 not"));
+}
+
+KIN_TEST(a_file_that_no_longer_fits_is_explored_around, "")
+{
+    find_it();
+    is_changed = true;
+    EXPECT_EQ(regress(), 1); /* the bug is still there */
+    is_fixed = true;
+    EXPECT_EQ(regress(), 0);
+    EXPECT(says("no longer fits; "));
+}
+
+KIN_TEST(a_known_bug_may_go_on_failing, "")
+{
+    find_it();
+    insert("known issue 12\n");
+    EXPECT_EQ(regress(), 0);
+    is_fixed = true;
+    EXPECT_EQ(regress(), 1);
+}
+
+KIN_TEST(a_schedule_can_be_shrunk_again, "")
+{
+    char rest[700];
+    find_it();
+    snprintf(rest, sizeof(rest), "--report-dir %s", directory);
+    EXPECT_EQ(with_file("--shrink", rest), 1);
+    EXPECT(says("FAIL  adds: assert"));
+    EXPECT(says(".kinlab\n"));
+}
+
+KIN_TEST(files_that_are_none_are_refused_in_one_line, "")
+{
+    static const char *const contents[] = {
+        "", "\n", "kinlab", "kinlab \n", "nonsense\n", "kinlab 1\n", "kinlab 99\ntest adds\n",
+        "kinlab 1\ntest nobody\n", "kinlab 1\ntest adds", "kinlab 1\ntest adds\nsched\n",
+        "kinlab 1\ntest adds\nsched root:x\n",
+        "kinlab 1\ntest adds\nsched root:99999999999999999999\n",
+        "kinlab 1\ntest adds\nsched :3 : a: ::\n",
+        "kinlab 1\ntest adds\nseed 18446744073709551616\n",
+        "kinlab 1\ntest adds\nfaults oom,nonsense\nworkers -1\n",
+    };
+    EXPECT(mkdtemp(directory) != NULL);
+    atexit(remove_all);
+    snprintf(file, sizeof(file), "%s/x.kinlab", directory);
+    for (size_t i = 0; i < sizeof(contents) / sizeof(contents[0]); i++) {
+        write_file("x.kinlab", contents[i], strlen(contents[i]));
+        int status = with_file("--replay", "--lenient");
+        EXPECT(status == 0 || status == 1 || status == 2); /* and not a crash */
+        EXPECT_LE(strlen(main_err), 1000);
+    }
+    static char garbage[200000];
+    for (size_t i = 0; i < sizeof(garbage); i++)
+        garbage[i] = (char)(i * 2654435761u >> 13);
+    write_file("x.kinlab", garbage, sizeof(garbage));
+    EXPECT_EQ(with_file("--replay", ""), 2);
+    memcpy(garbage, "kinlab 1\ntest adds\nsched ", 25);
+    memset(garbage + 25, 'r', sizeof(garbage) - 25);
+    write_file("x.kinlab", garbage, sizeof(garbage));
+    EXPECT_NE(with_file("--replay", ""), 0);
+}
+
+KIN_TEST(an_empty_directory_has_no_regressions, "")
+{
+    EXPECT(mkdtemp(directory) != NULL);
+    atexit(remove_all);
+    EXPECT_EQ(regress(), 0);
+    EXPECT(says("0 regression files"));
+    write_file("readme.txt", "x", 1);
+    EXPECT_EQ(regress(), 0);
+}
