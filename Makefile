@@ -13,7 +13,7 @@ test    = command -v python3 >/dev/null || { echo "python3 is needed to run the 
           echo "0 passed, 1 failed, 0 skipped"; exit 1; }; python3 tools/test.py
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all run test check check-hard model bench soak install dist man clean help
+.PHONY: all run test check check-hard model bench soak lab-deep install dist man clean help
 all:
 	@$(CMAKE) -S . -B build/release -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX=$(PREFIX)
 	@$(call build,build/release)
@@ -58,6 +58,11 @@ soak:
 	@rm -f build/soak.txt
 	@$(test) --stage release --only net_soak
 	@cat build/soak.txt
+
+## make lab-deep             the large explorations of atom mode, too; takes long
+lab-deep: export KIN_ATOMS_DEEP = 1
+lab-deep:
+	@$(test) --stage atoms --only "$(ONLY)"
 
 ## make install PREFIX= DESTDIR=
 install: all

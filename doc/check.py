@@ -7,8 +7,9 @@
 
 A program is a fenced block of C with a main(); it passes when it compiles without a warning and
 ends with status 0. One with KIN_LAB_MAIN() is linked with the lab, if that is given, and may also
-end with 1: it found the bug that it shows. The program of README.md must also be what examples/fanout.c is from its first
-include on. One line per program, "ok   name" or "FAIL name"; the status is 1 when one failed.
+end with 1: it found the bug that it shows. The program of README.md must also be what
+examples/fanout.c is from its first include on. One line per program, "ok name" or "FAIL name"; the
+status is 1 when one failed.
 """
 import argparse
 import glob

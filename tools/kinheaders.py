@@ -22,7 +22,8 @@ import os
 import re
 
 FIELDS = ["From", "Parks", "Cancel", "Needs", "Budget", "Returns", "Spec"]
-ATTRIBUTES = ["KIN_API", "KIN_MUST_USE", "KIN_NORETURN", "KIN_PURE", "static", "inline"]
+ATTRIBUTES = ["KIN_API", "KIN_LAB_API", "KIN_ATOMS_API", "KIN_MUST_USE", "KIN_NORETURN",
+              "KIN_PURE", "static", "inline"]
 
 BLOCK = re.compile(r"/\*\*\n(.*?)\*/\n(.*?)(?:;|\n\{)", re.S)
 EXPORTED = re.compile(r"^KIN_API\b[^;{]*?\b((?:kin|janus)_\w+)\s*\(", re.M)

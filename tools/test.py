@@ -50,6 +50,7 @@ EXPECTED_SKIPS += [("aarch64", "io_uring is refused here")]  # the emulator has 
 EXPECTED_SKIPS += [("foreign", "foreign " + test)
                    for test in ("library_hiredis", "library_libpq", "echo_nc_v6")]
 FLOORS_VALGRIND = ["base", "mem", "task", "scope"]
+FLOORS_SWITCH = ["plat", "mem", "task", "sched", "park", "stress"]  # what a switch can break
 
 
 running = set()  # process groups that were started and not yet waited for
@@ -281,7 +282,8 @@ def variant_stage(variant, flags, tools=(), floors=None, env=None, prefix=None, 
     """A stage that builds a variant and runs the suite in it."""
 
     def stage(ctx):
-        chosen = [choice for choice in ctx.suite(floors) if choice[0].split("/")[0] not in but]
+        chosen = [choice for choice in ctx.suite(floors)
+                  if choice[0].split("/")[0] not in but and choice[0] not in but]
         if not chosen:
             return
         missing = have(*tools)
@@ -375,6 +377,29 @@ def stage_model(ctx):
         return
     only = [ctx.only] if ctx.only and ctx.only != "model" else []
     script(ctx, "model", ["test/model/run.sh"] + only, timeout=1800)
+
+
+def stage_atoms(ctx):
+    """kin's lock-free code as it is shipped, and mutants of it, under every interleaving."""
+    names = must([sys.executable, "test/atoms/run.py", "--list"]).split()
+    if ctx.only != "atoms" and not any(ctx.wants(name) for name in names):
+        return
+    for compiler, options in (("gcc", []), ("clang", ["--no-mutants", "--quick"])):
+        if have(compiler):
+            ctx.results.skip("atoms by " + compiler, "%s is not installed" % compiler)
+            continue
+        variant = "atoms-" + compiler
+        flags = ["-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_C_COMPILER=" + compiler, "-DKIN_LAB=ON"]
+        status, output = configure_and_build(ctx, variant, flags, ["kin_atoms"])
+        if status != 0:
+            ctx.results.fail("the build of " + variant, errors_in(output))
+            continue
+        directory = os.path.join(BUILD, variant)
+        script(ctx, variant, [
+            sys.executable, "test/atoms/run.py", "--cc", compiler,
+            "--library", os.path.join(directory, "libkin-atoms.a"),
+            "--output", os.path.join(directory, "atoms"),
+            "--only", "" if ctx.only == "atoms" else ctx.only] + options, timeout=1800)
 
 
 def stage_tidy(ctx):
@@ -584,11 +609,22 @@ def foreign_examples(ctx):
     return names
 
 
+def check_book(kin, program):
+    """A page of the book of found bugs: its bug is found, its remedy holds completely."""
+    must([kin, "lab", program, "fixed", "--dpor"], timeout=180)
+    status, output = run([program, "bug", "--no-files"], timeout=180)
+    if status != 1 or "<-- here" not in output:
+        raise Failure("%s bug\nstatus %d, expected 1\n%s" % (program, status, output))
+
+
 def stage_examples(ctx):
     sources = sorted(glob.glob(os.path.join(ROOT, "examples", "*.c")))
     names = [os.path.splitext(os.path.basename(path))[0] for path in sources]
     names = [name for name in names if ctx.wants("example_" + name)] + foreign_examples(ctx)
-    demo = ["kin_program"] if ctx.wants("example_kin_demo") else []
+    book = [os.path.splitext(os.path.basename(path))[0]
+            for path in sorted(glob.glob(os.path.join(ROOT, "examples", "lab", "*.c")))]
+    book = [name for name in book if ctx.wants("example_lab_" + name)]
+    demo = ["kin_program"] if ctx.wants("example_kin_demo") or book else []
     variants = [("release", ["-DCMAKE_BUILD_TYPE=Release"]),
                 ("asan", ASAN_FLAGS if not have("clang") else None)]
     for variant, flags in variants:
@@ -599,7 +635,7 @@ def stage_examples(ctx):
             continue
         status, output = configure_and_build(
             ctx, "examples-" + variant, flags + ["-DKIN_TESTS=OFF", "-DCMAKE_C_FLAGS=-Werror"],
-            ["example_" + name for name in names] + demo)
+            ["example_" + name for name in names] + ["example_lab_" + name for name in book] + demo)
         if status != 0:
             ctx.results.fail("the build of the examples, %s" % variant, errors_in(output))
             continue
@@ -609,6 +645,10 @@ def stage_examples(ctx):
             item(ctx, "example_%s_%s" % (name, variant),
                  lambda program=program: must([program], timeout=180))
         program = os.path.join(BUILD, "examples-" + variant, "kin")
+        for name in book:
+            page = os.path.join(BUILD, "examples-" + variant, "examples", "lab", name)
+            item(ctx, "example_lab_%s_%s" % (name, variant),
+                 lambda kin=program, page=page: check_book(kin, page))
         item(ctx, "example_kin_demo_" + variant, lambda program=program: must(
             [program, "demo", "--quick", "--no-million"], timeout=180))
         if variant == "release" and ctx.wants("doc"):
@@ -701,19 +741,22 @@ STAGES = [
     ("release", "gcc, release build", variant_stage(
         "gcc", ["-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_C_COMPILER=gcc"])),
     ("clang", "clang, release build", variant_stage(
-        "clang", ["-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_C_COMPILER=clang"], ["clang"])),
+        "clang", ["-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_C_COMPILER=clang"], ["clang"], None, None,
+        None, ("lab",))),  # clang's lab is that of asan
     ("asan", "clang, address and undefined behaviour sanitizers", variant_stage(
         "asan", ASAN_FLAGS, ["clang"], None, ASAN_ENV)),
     ("tsan", "clang, thread sanitizer", variant_stage(
-        "tsan", TSAN_FLAGS, ["clang"], None, TSAN_ENV, None, ("lab",))),  # it has one thread
+        "tsan", TSAN_FLAGS, ["clang"], None, TSAN_ENV, None,
+        ("lab", "atoms", "api/atoms_test"))),  # they have one thread
     ("valgrind", "memcheck over a part of the debug build", stage_valgrind),
     ("hard", "the debug build under each hard mode", stage_hard),
     ("poller", "descriptors and files with each poller", stage_poller),
     ("aarch64", "cross build, run by qemu", variant_stage(
         "aarch64", CROSS_FLAGS, CROSS_TOOLS, None, {"KIN_TEST_SCALE": "4"}, QEMU)),
     ("generic", "the portable switch", variant_stage(
-        "generic", debug_flags() + ["-DKIN_SWITCH=generic"])),
+        "generic", debug_flags() + ["-DKIN_SWITCH=generic"], (), FLOORS_SWITCH)),
     ("model", "models of the protocols", stage_model),
+    ("atoms", "lock-free code under every interleaving", stage_atoms),
     ("tidy", "the rules of the house", stage_tidy),
     ("headers", "each public header alone, as C11, C17 and C++17", stage_headers),
     ("install", "install, move, and use by pkg-config and CMake", stage_install),

@@ -382,8 +382,7 @@ def rule_twin(tree):
     for path in tree.under("src", ends=(".c",)):
         if path in TWIN_EXCEPTIONS:
             continue
-        name = os.path.basename(path)[:-2]
-        twin = f"test/{floor_of(path)}/{name}_test.c"
+        twin = twin_of(path)
         if not tree.has(twin):
             yield path, 1, f"has no {twin}"
     for path in TWIN_EXCEPTIONS:
@@ -391,8 +390,18 @@ def rule_twin(tree):
             yield path, 1, "has a twin: take it off the exceptions in tools/tidy.py"
 
 
+def twin_of(path):
+    """Parts of a floor in a folder of their own, as src/lab/atoms, have their tests in one."""
+    return f"test/{os.path.basename(os.path.dirname(path)) if is_part(path) else floor_of(path)}/" \
+           f"{os.path.basename(path)[:-2]}_test.c"
+
+
+def is_part(path):
+    return path.startswith("src/lab/atoms/")
+
+
 def twin_exists(tree, path):
-    return tree.has(f"test/{floor_of(path)}/{os.path.basename(path)[:-2]}_test.c")
+    return tree.has(twin_of(path))
 
 
 def rule_owner(tree):

@@ -4,8 +4,9 @@
  *
  * These calls take no deadline, because disks answer. A deadline or a cancellation of the scope
  * around ends a call that has not begun; one that has begun runs to its end. What the system has in
- * memory is read at once; everything else is done by threads that are there for it, so no worker
- * waits for a disk. (kin_read and kin_write work on files too, but their worker waits.)
+ * memory is read at once; everything else is done by the kernel behind io_uring, or by threads that
+ * are there for it, so no worker waits for a disk: config.poller chooses, kin_stats_get tells.
+ * (kin_read and kin_write work on files too, but their worker waits.)
  *
  * Every call needs KIN_CAP_FILE, costs 1 op and 1 syscall and answers KIN_NOTASK outside a task;
  * -EINVAL for a NULL that may not be; KIN_CANCELLED, KIN_TIMEOUT, KIN_BUDGET, KIN_NOCAP when it has

@@ -265,8 +265,8 @@ static inline struct kin_case kin_case_write(int fd)
  * Budget:  1 op, 1 channel operation when a case is on a channel, 1 system call when one is on a
  *          descriptor
  * Returns: the index of the case that happened, KIN_TIMEOUT, KIN_CANCELLED, KIN_BUDGET, KIN_NOCAP,
- *          KIN_NOTASK, -ENOMEM with more than 8 cases or with tasks and descriptors, -EINVAL for
- *          too many cases, an unknown kind, or a send of NULL on a channel whose items have a size
+ *          KIN_NOTASK, -ENOMEM with more than 8 cases, -EINVAL for too many cases, an unknown kind,
+ *          or a send of NULL on a channel whose items have a size
  */
 KIN_API KIN_MUST_USE int kin_select(struct kin_case *cases, size_t count, kin_time deadline);
 

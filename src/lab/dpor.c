@@ -19,7 +19,7 @@
  * What a step would touch is known only when it has run. So an actor that has been tried at a node
  * sleeps with the touches that it made; it wakes when a step conflicts with them. What it would do
  * does not change before that. With choices inside of the step there is a sleeper for each answer.
- * When one of them wakes, all do whose touches are not empty: if the actor were tried here with some
+ * When one of them wakes, all do whose touches are not empty: if the actor were tried with some
  * answers only, a step that conflicts with the others would never be seen to race with it.
  *
  * With a bound on preemptions this is not enough: the order that is found may need one preemption

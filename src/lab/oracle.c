@@ -143,11 +143,8 @@ void kin__oracle_stuck(void)
     kin__text_init(&text, memory, 480);
     put_ring(&text);
     put_waits(&text, "; ");
-    if (!(kin__world.oracles & KIN_ORACLE_DEADLOCK)) {
-        kin__world_close();
-        return;
-    }
-    kin__world_fail("deadlock", KIN_DEADLOCK, first_stuck(), memory);
+    if (kin__world.oracles & KIN_ORACLE_DEADLOCK)
+        kin__world_fail("deadlock", KIN_DEADLOCK, first_stuck(), memory);
 }
 
 /* ---- whoever waits has a reason to ---- */

@@ -5,7 +5,7 @@
  * They are mappings of their own, not of the heap: in the lab the heap is part of the run that is
  * watched. A room that grows moves; nothing keeps a pointer into it across a call that may grow it.
  * A room may begin in memory that is lent to it, which it leaves when it grows: an engine has two
- * dozen rooms, of which most stay small, and a system call for each took longer than a short search.
+ * dozen rooms, most of which stay small, and system calls for each took longer than a short search.
  */
 #ifndef KIN_LAB_ROOM_H
 #define KIN_LAB_ROOM_H

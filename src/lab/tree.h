@@ -62,8 +62,7 @@ struct kin__sleeper {
     uint64_t answers; /* hash of them */
     uint32_t touches, touch_count;
     uint16_t actor;
-    bool
-        is_partial; /* with other answers the actor has to be tried; nothing is touched with these */
+    bool is_partial; /* the actor has to be tried with other answers; these touch nothing */
 };
 
 /* What is known of a thing while it is touched on the path. */

@@ -404,7 +404,7 @@ void kin__lab_abort(const char *text)
     if (!w->is_running || !worker->stack)
         return; /* the host's own affair */
     kin__world_fail("check", KIN_PANICKED, kin__player_path(w->current), text);
-    w->is_closed = w->is_lost = true; /* whoever is here is never gone on with */
+    w->is_closed = w->is_killed = w->is_lost = true; /* whoever is here is never gone on with */
     struct kin__stack *stack = worker->stack;
     kin__worker_set_current(worker, NULL);
     worker->stack = NULL;

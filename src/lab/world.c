@@ -11,24 +11,26 @@
  * step, waits or is over. So a loop of yields is no endless schedule. When all who can go on only
  * look, again and again, time passes.
  *
- * An execution whose outcome stands, because it failed or because the engine has seen enough of it,
- * is closed: everybody is killed (KIN__KILL of task/word.h) and goes on by turns, off the record.
- * If that does not come to an end either, what is left stays where it is; the next execution uses
- * its memory.
+ * An execution whose outcome stands is closed: everybody goes on by turns, off the record. If the
+ * engine has seen enough of it, that is all, because the program is not to notice. If it failed, or
+ * does not come to an end, everybody is killed (KIN__KILL of task/word.h). If that does not end it
+ * either, what is left stays where it is; the next execution uses its memory.
  */
 #include "lab/world.h"
 
 #include "base/text.h"
 #include "lab/oracle.h"
 #include "park/park.h"
+#include "wait/owner.h"
 #include "wait/timer.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <string.h>
 
-#define CLOSE_STEPS 20000u      /* after which a closed execution is given up */
-#define CLOSE_STEPS_EACH 64u    /* and so many for each task */
+#define CLOSE_STEPS 250000u     /* after which a closed execution is killed */
+#define KILL_STEPS 20000u       /* after which a killed one is given up, */
+#define KILL_STEPS_EACH 64u     /* and so many for each task */
 #define IDLE_STEPS 64u          /* in a row that change nothing, for which time stands still */
 #define IDLE_NS INT64_C(1000)   /* what each one more takes, */
 #define IDLE_PATIENCE 2000u     /* and twice as long after so many */
@@ -163,7 +165,7 @@ void kin__world_begin(struct kin__engine *engine)
     w->steps = w->idle = w->closed_at = 0;
     w->looks = 0;
     w->now = KIN__WORLD_START;
-    w->is_closed = w->is_lost = false;
+    w->is_closed = w->is_killed = w->is_lost = false;
     kin__list_init(&w->watchers);
     long_paths_used = 0;
     kin__lab_gate.touched = 0;
@@ -171,6 +173,7 @@ void kin__world_begin(struct kin__engine *engine)
     kin__lab_frames_begin();
     kin__lab_stacks_begin();
     kin__lab_faults_begin();
+    kin__owner_forget();
     w->is_on = true;
     if (engine && kin__engine_is_recorded(engine)) {
         kin__record_begin(engine);
@@ -199,7 +202,7 @@ void kin__world_fail(const char *oracle, int status, const char *where, const ch
     kin__record(w->current, KIN__NOTE_FAIL, KIN__NOTE_NOBODY, where, text);
     if (w->engine)
         kin__engine_fail(w->engine, oracle, status, where, text);
-    kin__world_close();
+    kin__world_kill();
 }
 
 void kin__world_failf(const char *oracle, int status, const char *where, const char *format, ...)
@@ -240,7 +243,7 @@ void kin__world_add(struct kin__task *task)
     task->batch_count = index;
     w->live++;
     kin__world_enable(index);
-    if (w->is_closed)
+    if (w->is_killed)
         kill_one(task);
 }
 
@@ -262,6 +265,16 @@ void kin__world_close(void)
     w->closed_at = w->steps;
     kin__lab_gate.records = kin__lab_gate.notes = 0;
     kin__record_end();
+}
+
+void kin__world_kill(void)
+{
+    struct kin__world *w = &kin__world;
+    kin__world_close();
+    if (w->is_killed)
+        return;
+    w->is_killed = true;
+    w->closed_at = w->steps;
     for (uint32_t i = 0; w->is_running && i < w->player_count; i++) {
         if (w->players[i].task)
             kill_one(w->players[i].task);
@@ -270,10 +283,23 @@ void kin__world_close(void)
 
 /* ---- who rests ---- */
 
-/* Whether everybody who could go on when this one yielded has had a turn. */
+static int64_t next_deadline(void)
+{
+    /* alone: there is one thread */
+    return kin__load_relaxed(&kin__world.worker->next_deadline);
+}
+
+static bool is_clock_due(void)
+{
+    return next_deadline() <= kin__world.now;
+}
+
+/* Whether everybody who could go on when this one yielded has had a turn, the clock included. */
 static bool is_rested(const struct kin__player *player)
 {
     const struct kin__world *w = &kin__world;
+    if (is_clock_due() && w->players[KIN__CLOCK].ran <= player->rests)
+        return false;
     if (w->enabled_count > REST_MAX)
         return w->steps > player->rests;
     for (uint32_t i = 0; i < w->enabled_count; i++) {
@@ -307,12 +333,6 @@ static void end_rests(bool is_all)
 }
 
 /* ---- time ---- */
-
-static int64_t next_deadline(void)
-{
-    /* alone: there is one thread */
-    return kin__load_relaxed(&kin__world.worker->next_deadline);
-}
 
 static void set_now(int64_t now)
 {
@@ -388,12 +408,14 @@ static bool move_on(void)
             jump(next_deadline());
         return true;
     }
-    if (w->is_closed) {
+    if (w->is_killed) {
         w->is_lost = true;
         return false;
     }
-    kin__oracle_stuck();
-    return true; /* the oracle has closed the execution: everybody is woken */
+    if (!w->is_closed)
+        kin__oracle_stuck();
+    kin__world_kill();
+    return true; /* everybody was woken */
 }
 
 bool kin__world_idles(void)
@@ -433,7 +455,7 @@ static uint32_t pick(void)
 {
     struct kin__world *w = &kin__world;
     uint32_t count = w->enabled_count;
-    bool is_due = next_deadline() <= w->now;
+    bool is_due = is_clock_due();
     bool is_late = KIN__UNLIKELY(w->faults & KIN_FAULT_DELAY) && !is_due && count &&
                    next_deadline() != KIN_NEVER && kin__lab_fault_delays();
     if (is_due || is_late)
@@ -457,8 +479,12 @@ static bool is_given_up(void)
     struct kin__world *w = &kin__world;
     if (!w->is_closed)
         return false;
-    if (w->steps - w->closed_at > CLOSE_STEPS + (uint64_t)CLOSE_STEPS_EACH * w->player_count)
-        w->is_lost = true;
+    uint64_t patience = w->is_killed ? KILL_STEPS + (uint64_t)KILL_STEPS_EACH * w->player_count
+                                     : CLOSE_STEPS;
+    if (w->steps - w->closed_at > patience) {
+        w->is_lost = w->is_killed;
+        kin__world_kill();
+    }
     return w->is_lost;
 }
 
@@ -474,8 +500,8 @@ uint32_t kin__world_next(void)
         if (KIN__UNLIKELY(w->steps % ORACLE_STEPS == 0) && !w->is_closed)
             kin__oracle_step();
         if (KIN__UNLIKELY(w->resting_count))
-            end_rests(w->enabled_count == 0);
-        if (KIN__UNLIKELY(w->enabled_count == 0) && next_deadline() > w->now) {
+            end_rests(w->enabled_count == 0 && !is_clock_due());
+        if (KIN__UNLIKELY(w->enabled_count == 0) && !is_clock_due()) {
             if (!move_on())
                 return KIN__WORLD_NOBODY;
             continue;

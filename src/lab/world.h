@@ -69,9 +69,10 @@ struct kin__world {
     bool is_on;      /* an execution is under way: time and memory are the lab's */
     bool is_running; /* a runtime is, too */
     bool is_single;  /* it has one worker: a task goes on until it waits, yields or ends */
-    bool is_closed;  /* its outcome stands: everybody is being ended, and nothing counts */
+    bool is_closed;  /* its outcome stands, and nothing counts any more */
+    bool is_killed;  /* everybody was told to end */
     bool is_lost;    /* not everybody could be ended */
-    uint64_t closed_at; /* the step with which it was closed */
+    uint64_t closed_at; /* the step with which it was closed, or killed */
     struct kin__list watchers; /* who waits until all others wait; newest first */
     /* of all executions of one kin_lab_run */
     uint32_t oracles, faults;
@@ -102,8 +103,10 @@ void kin__world_add(struct kin__task *task);
 void kin__world_remove(struct kin__task *task);
 /* The next one to make a step; NOBODY: the runtime is over. Deadlines come meanwhile. */
 uint32_t kin__world_next(void);
-/* The outcome stands: everybody is asked to end. */
+/* The outcome stands: what is left of the execution is off the record. */
 void kin__world_close(void);
+/* And everybody is to end. */
+void kin__world_kill(void);
 /* Time moves to when; what is due on the way happens. */
 void kin__world_advance(int64_t when);
 /* A step has ended: whether it was one of many in a row that changed nothing; and then time passes

@@ -25,7 +25,7 @@
 #include "base/atomic.h"
 #include "task/task.h"
 
-#if defined(KIN__LAB) || defined(KIN_ATOMS)
+#if defined(KIN__LAB) || defined(KIN__ATOMS)
 #define KIN__DEQUE_SIZE 4u
 #else
 #define KIN__DEQUE_SIZE 256u

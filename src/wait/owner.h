@@ -50,6 +50,10 @@ static inline void kin__owner_lose(struct kin__task *task)
 
 /* Whether the task that an owner names is over. */
 bool kin__owner_is_over(uint64_t owner);
+#ifdef KIN__LAB
+/* An execution begins, in which ids begin again: nothing is noted. */
+void kin__owner_forget(void);
+#endif
 
 /* Aborts because call broke a rule that only a bug can break. Names the lock, its owner if that is
  * not 0, the running task, and the rule. */

@@ -150,6 +150,7 @@ int kin__fd_begin_slow(int fd, struct kin__fd *out)
     out->fd = fd;
     out->generation = (uint32_t)(state >> 32);
     out->entry = entry;
+    out->is_user = false;
     kin__fd_look_again(out);
     return state & KIN__FD_OURS ? 0 : kin__fd_unblock(fd);
 }
@@ -170,7 +171,22 @@ unsigned kin__fd_needs_slow(int fd)
     return needs[kin__fd_kind(fd)];
 }
 
-int kin__fd_prepare(const struct kin__fd *fd, unsigned bits)
+/* A watch of a foreign descriptor is used by whoever has prepared and not released. rc: how it
+ * went; if not well, one direction may be watched all the same. */
+static void use_locked(struct kin__fd *fd, int rc)
+{
+    /* relaxed: under the lock */
+    if (fd->is_user || (kin__load_relaxed(&fd->entry->state) & KIN__FD_OURS))
+        return;
+    if (rc == 0) {
+        fd->is_user = true;
+        fd->entry->users++;
+    } else if (fd->entry->users == 0) {
+        kin__watcher_drop_locked(fd->fd, fd->entry);
+    }
+}
+
+int kin__fd_prepare(struct kin__fd *fd, unsigned bits)
 {
     struct kin__sched *sched = kin__worker_self()->sched;
     int rc = 0;
@@ -185,16 +201,19 @@ int kin__fd_prepare(const struct kin__fd *fd, unsigned bits)
         rc = KIN_CLOSED;
     else /* a system call under a lock, for most once: a kin_close must not come in between */
         rc = kin__watcher_add_locked(watcher, fd, bits);
+    if (watcher->kind->is_once)
+        use_locked(fd, rc);
     kin__lock_give(&fd->entry->lock, KIN__RANK_WAIT);
     return rc;
 }
 
-void kin__fd_release_slow(const struct kin__fd *fd)
+void kin__fd_release_slow(struct kin__fd *fd)
 {
     struct kin__fd_entry *entry = fd->entry;
+    fd->is_user = false;
     kin__lock_take(&entry->lock, KIN__RANK_WAIT);
-    if (!is_closed_locked(fd) && kin__waitq_is_empty(&entry->readers) &&
-        kin__waitq_is_empty(&entry->writers))
+    /* relaxed: under the lock. Else the number means something else, and nobody uses that yet */
+    if (kin__load_relaxed(&entry->state) >> 32 == fd->generation && --entry->users == 0)
         kin__watcher_drop_locked(fd->fd, entry);
     kin__lock_give(&entry->lock, KIN__RANK_WAIT);
 }
@@ -245,6 +264,7 @@ static void forget_locked(int fd, struct kin__fd_entry *entry, uint64_t kind)
 {
     kin__watcher_drop_locked(fd, entry);
     entry->is_pollable = false;
+    entry->users = 0;
     uint64_t state = kin__load_relaxed(&entry->state); /* relaxed: the exchange decides */
     uint64_t next;
     do {

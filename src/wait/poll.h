@@ -35,6 +35,7 @@ struct kin__fd_entry {
     uint32_t watches[2];       /* the serial of the watch of a direction; 0: there is none */
     uint32_t watchers[2];      /* the number of the poller that watches */
     bool is_pollable;          /* it was watched once: it can be */
+    uint32_t users;            /* operations on a foreign descriptor that rely on watches of it */
 } __attribute__((aligned(KIN__LINE)));
 
 #define KIN__FD_CALLS 0xffffffu      /* how many threads are in a system call on it */
@@ -49,6 +50,7 @@ struct kin__fd {
     uint32_t generation;
     struct kin__fd_entry *entry;
     uint32_t seen[2]; /* events of which the next try knows the result */
+    bool is_user;     /* it counts among those of the entry */
 };
 
 /* The table, in pieces that are made when a number in them is used. */
@@ -89,6 +91,7 @@ static inline int kin__fd_begin_try(int fd, struct kin__fd *out)
     out->fd = fd;
     out->generation = (uint32_t)(state >> 32);
     out->entry = entry;
+    out->is_user = false;
     kin__fd_look_again(out);
     return 0;
 }
@@ -159,13 +162,13 @@ static inline void kin__fd_wake_locked(struct kin__waitq *queue, int status,
 
 /* What must come before a wait by kin__wait_any: the kernel watches it for bits. A wait that ended
  * with an event needs it again. 0, KIN_CLOSED, -errno. */
-int kin__fd_prepare(const struct kin__fd *fd, unsigned bits);
+int kin__fd_prepare(struct kin__fd *fd, unsigned bits);
 /* What must come after the last such wait on a descriptor that the program has opened: it may close
  * it without telling, and then it must not be watched. */
-void kin__fd_release_slow(const struct kin__fd *fd);
-static inline void kin__fd_release(const struct kin__fd *fd)
+void kin__fd_release_slow(struct kin__fd *fd);
+static inline void kin__fd_release(struct kin__fd *fd)
 {
-    if (KIN__UNLIKELY(!kin__fd_is(fd, KIN__FD_OURS)))
+    if (KIN__UNLIKELY(fd->is_user))
         kin__fd_release_slow(fd);
 }
 /* One direction of a descriptor for kin__wait_any; completes with the ready bit or KIN_CLOSED.

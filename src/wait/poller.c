@@ -11,9 +11,13 @@
  *                                            |  told that s is lost: watch again
  *                                            +- closed, or nobody waits for a foreign one: unwatch
  *
+ * (test/model/watch.pml)
  * There is one such watch for a direction of a descriptor in the whole process, and everybody who
  * waits relies on it, tasks of other runtimes too: when its poller ends, they try again, and watch
  * anew. What is told of any other serial is of the past and dropped.
+ *
+ * A watch that is given up lets go of its file when the thread that began it enters the kernel
+ * next: a descriptor that is closed while another thread's watch is on it stays open for a moment.
  *
  * The ring for files is a descriptor among others, which tells that there are results. Where there
  * is none, or KIN_POLLER_EPOLL was asked for, threads do the work.

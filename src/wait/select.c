@@ -34,6 +34,7 @@
 
 #include <errno.h>
 #include <stdint.h>
+#include <string.h>
 
 #define SMALL 8u
 #define NOBODY UINT32_MAX
@@ -427,7 +428,7 @@ static __attribute__((noinline)) int wait_outside(struct choice *choice, kin_tim
         const struct kin_case *one = rc < 0 ? NULL : &choice->cases[rc];
         if (!one || one->kind < KIN_CASE_KIND_READ || *status < 0)
             break;
-        const struct kin__fd_case *room = &choice->rooms[rc].fd;
+        struct kin__fd_case *room = &choice->rooms[rc].fd;
         int ready = kin__fd_look(one->on.fd, room->bit);
         if (ready == 0)
             ready = kin__fd_prepare(&room->fd, room->bit);
@@ -477,10 +478,23 @@ static inline __attribute__((always_inline)) int choose(struct choice *choice,
 static void release_fds(const struct choice *choice)
 {
     for (uint32_t i = 0; i < choice->count; i++) {
-        const struct room *room = &choice->rooms[i];
+        struct room *room = &choice->rooms[i];
         if (room->ops == &kin__fd_waitable && room->object)
             kin__fd_release(&room->fd.fd);
     }
+}
+
+/* The same with rooms, for a few. */
+static __attribute__((noinline)) int choose_with_rooms(struct choice *choice,
+                                                       struct kin__task *task, kin_time deadline)
+{
+    struct room rooms[SMALL];
+    memset(rooms, 0, choice->count * sizeof(rooms[0]));
+    choice->rooms = rooms;
+    int rc = choose(choice, task, deadline);
+    if (choice->is_outside)
+        release_fds(choice);
+    return rc;
 }
 
 /* The same with memory for many, and with rooms. */
@@ -520,7 +534,7 @@ static inline int select_from(struct kin_case *cases, size_t count, kin_time dea
     if (KIN__UNLIKELY(count > SMALL))
         return choose_of_many(&choice, task, deadline);
     int rc = choose(&choice, task, deadline);
-    return KIN__LIKELY(rc != NO_ROOM) ? rc : choose_of_many(&choice, task, deadline);
+    return KIN__LIKELY(rc != NO_ROOM) ? rc : choose_with_rooms(&choice, task, deadline);
 }
 
 int kin_select(struct kin_case *cases, size_t count, kin_time deadline)

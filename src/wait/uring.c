@@ -17,7 +17,7 @@
  * it says ECANCELED and has done nothing; else it goes on, and what it has done is what the task is
  * told. The request to cancel names the op by its address. It is over when the call that makes it
  * returns, and the task that made it is still there, so it cannot hit another op at that address.
- * (test/model/uring.pml)
+ * (test/model/uring_op.pml)
  *
  * The lock of an op orders the result before the task: whoever reaps touches the op for the last
  * time when it gives the lock, and the task runs on after it has taken it, or was woken after that.

@@ -99,6 +99,7 @@ KIN_TEST(channels_selects_and_locks_have_their_types, "")
     SAME(kin_case_after, struct kin_case (*p)(int64_t));
     SAME(kin_case_task, struct kin_case (*p)(struct kin_task_ref));
     SAME(kin_case_event, struct kin_case (*p)(struct kin_event *));
+    SAME(kin_case_signal, struct kin_case (*p)(int));
     SAME(kin_select, int (*p)(struct kin_case *, size_t, kin_time));
     SAME(kin_mutex_lock, int (*p)(struct kin_mutex *, kin_time));
     SAME(kin_mutex_unlock, void (*p)(struct kin_mutex *));

@@ -6,6 +6,7 @@
 #include "api/in_runtime.h"
 
 #include <kin/net.h>
+#include <kin/view.h>
 
 #include <netinet/in.h>
 #include <stdio.h>
@@ -146,6 +147,22 @@ KIN_TEST(datagrams_arrive_with_their_sender, "")
     both(talk_udp);
 }
 
+/* Nobody listens there any more. A watch of io_uring keeps a listener until the thread that began
+ * it enters the kernel next: so does doc/io.md say. */
+static int connect_to_nobody(const char *addr)
+{
+    struct kin_stats stats;
+    int fd, rc = kin_tcp_connect(addr, &fd, KIN_NEVER);
+    EXPECT_EQ(kin_stats_get(&stats), 0);
+    bool is_late = stats.poller && strstr(stats.poller, "uring");
+    for (int i = 0; is_late && rc == 0 && i < 1000; i++) {
+        EXPECT_EQ(kin_close(fd), 0);
+        EXPECT_EQ(kin_sleep(kin_after(KIN_MS(1))), 0);
+        rc = kin_tcp_connect(addr, &fd, KIN_NEVER);
+    }
+    return rc;
+}
+
 static int be_refused(void *arg)
 {
     int fd, listener;
@@ -157,7 +174,7 @@ static int be_refused(void *arg)
     EXPECT_EQ(kin_accept(listener, &fd, 0), KIN_TIMEOUT);
     EXPECT_EQ(kin_accept(listener, &fd, kin_after(KIN_MS(2))), KIN_TIMEOUT);
     EXPECT_EQ(kin_close(listener), 0);
-    EXPECT_EQ(kin_tcp_connect(addr, &fd, KIN_NEVER), -ECONNREFUSED);
+    EXPECT_EQ(connect_to_nobody(addr), -ECONNREFUSED);
     EXPECT_EQ(kin_accept(listener, &fd, 0), -EBADF);
     const char *const bad[] = {"", "nothing", "127.0.0.1", "127.0.0.1:", "127.0.0.1:70000",
                                "::1:80", "[::1:80", "[::1]80", "a:b:c", ":x"};

@@ -255,3 +255,170 @@ KIN_TEST(a_hedge_does_not_wait_for_branches_that_cannot_start, "D1 SCHED:8.2.1")
     EXPECT_EQ(run_as(KIN_SOVEREIGN, 1, hedge_in_need, NULL), 0);
     EXPECT_EQ(run_as(KIN_SOVEREIGN, 2, hedge_in_need, NULL), 0);
 }
+
+/* ---- every gate ---- */
+
+struct gate {
+    struct kin_chan *chan;
+    struct kin_broadcast *news;
+    struct kin_subscriber *reader;
+    struct kin_watch *watch;
+    struct kin_spsc *spsc;
+    struct kin_mpsc *mpsc;
+    struct kin_nursery *outer;
+};
+
+static int return_one(void *arg)
+{
+    (void)arg;
+    return 1;
+}
+
+static int leave_it(void *item, void *result, void *arg)
+{
+    (void)item, (void)result, (void)arg;
+    return 0;
+}
+
+/* Whether a call was refused for want of a capability, where that is right, or not, where it is
+ * not; either way nothing may have happened that should not. */
+static void expect_gate(const char *call, int rc, uint32_t needs)
+{
+    bool is_refused = (kin_caps() & needs) != needs;
+    if ((rc == KIN_NOCAP) != is_refused) {
+        fprintf(stderr, "%s\n", call);
+        EXPECT_EQ(rc, is_refused ? KIN_NOCAP : 0);
+    }
+}
+#define GATE(call, needs) expect_gate(#call, call, needs)
+
+static void try_gates_of_scopes(struct gate *g)
+{
+    struct kin_branch b = {return_one, NULL, {KIN_SEV_OK, 0, 0, 0}};
+    struct kin_nursery n;
+    int items[2] = {0, 0};
+    GATE(kin_nursery_open(&n, NULL), KIN_CAP_SPAWN);
+    kin_ignore(kin_nursery_join(&n, NULL));
+    GATE(kin_spawn(g->outer, return_one, NULL), KIN_CAP_SPAWN);
+    GATE(kin_spawn_copy(g->outer, return_one, &b, sizeof b), KIN_CAP_SPAWN);
+    GATE(kin_spawn_with(g->outer, NULL, return_one, NULL, 0, NULL), KIN_CAP_SPAWN);
+    GATE(kin_race(&b, 1, NULL), KIN_CAP_SPAWN);
+    GATE(kin_any(&b, 1, NULL), KIN_CAP_SPAWN);
+    GATE(kin_all(&b, 1), KIN_CAP_SPAWN);
+    GATE(kin_quorum(&b, 1, 1), KIN_CAP_SPAWN);
+    GATE(kin_timeout(&b, KIN_NEVER), KIN_CAP_SPAWN);
+    GATE(kin_hedge(&b, 1, 1, NULL), KIN_CAP_SPAWN);
+    GATE(kin_pool_map(NULL, leave_it, items, sizeof items[0], 2, KIN_NEVER), KIN_CAP_SPAWN);
+    GATE(kin_budget_recharge_self((struct kin_budget){0, 0, 0, 0, 0}), KIN_CAP_BUDGET);
+    GATE(kin_nursery_recharge(g->outer, (struct kin_budget){1, 0, 0, 0, 0}), KIN_CAP_BUDGET);
+    GATE(kin_sleep(0), KIN_CAP_TIME);
+    GATE(kin_sleep(kin_after(1)), KIN_CAP_TIME);
+}
+
+static void try_gates_of_channels(struct gate *g)
+{
+    struct kin_chan *chan = NULL;
+    struct kin_broadcast *news = NULL;
+    struct kin_subscriber *reader = NULL;
+    struct kin_watch *watch = NULL;
+    struct kin_spsc *spsc = NULL;
+    struct kin_mpsc *mpsc = NULL;
+    struct kin_case on_chan = kin_case_recv(g->chan, NULL), after = kin_case_after(0);
+    struct kin_case both[] = {on_chan, after};
+    int item = 3;
+    uint64_t version = 0;
+    GATE(kin_chan_create(&chan, 4, 1), KIN_CAP_CHANNEL);
+    GATE(kin_chan_send(g->chan, &item, 0), KIN_CAP_CHANNEL);
+    GATE(kin_chan_recv(g->chan, &item, 0), KIN_CAP_CHANNEL);
+    GATE(kin_chan_recv(g->chan, &item, 1), KIN_CAP_CHANNEL);
+    GATE(kin_select(&on_chan, 1, 0), KIN_CAP_CHANNEL);
+    GATE(kin_select_ordered(&on_chan, 1, 1), KIN_CAP_CHANNEL);
+    GATE(kin_select(&after, 1, 0), KIN_CAP_TIME);
+    GATE(kin_select(both, 2, 0), KIN_CAP_CHANNEL | KIN_CAP_TIME);
+    GATE(kin_broadcast_create(&news, 4, 1, KIN_BROADCAST_LAG), KIN_CAP_CHANNEL);
+    GATE(kin_broadcast_subscribe(g->news, &reader), KIN_CAP_CHANNEL);
+    GATE(kin_broadcast_send(g->news, &item, 0), KIN_CAP_CHANNEL);
+    GATE(kin_broadcast_recv(g->reader, &item, NULL, 0), KIN_CAP_CHANNEL);
+    GATE(kin_watch_create(&watch, 4, &item), KIN_CAP_CHANNEL);
+    GATE(kin_watch_set(g->watch, &item), KIN_CAP_CHANNEL);
+    GATE(kin_watch_get(g->watch, &item, NULL), KIN_CAP_CHANNEL);
+    GATE(kin_watch_wait(g->watch, &item, &version, 0), KIN_CAP_CHANNEL);
+    GATE(kin_spsc_create(&spsc, 4, 1), KIN_CAP_CHANNEL);
+    GATE(kin_spsc_send(g->spsc, &item, 0), KIN_CAP_CHANNEL);
+    GATE(kin_spsc_recv(g->spsc, &item, 0), KIN_CAP_CHANNEL);
+    GATE(kin_mpsc_create(&mpsc, 4, 1), KIN_CAP_CHANNEL);
+    GATE(kin_mpsc_send(g->mpsc, &item, 0), KIN_CAP_CHANNEL);
+    GATE(kin_mpsc_recv(g->mpsc, &item, 0), KIN_CAP_CHANNEL);
+    kin_subscriber_unref(reader);
+    kin_chan_unref(chan); /* what was refused is NULL, and left alone */
+    kin_broadcast_unref(news);
+    kin_watch_unref(watch);
+    kin_spsc_unref(spsc);
+    kin_mpsc_unref(mpsc);
+}
+
+/* Locks need none: they have no effect outside of who holds them. */
+static void try_what_has_no_gate(void)
+{
+    struct kin_mutex mutex = {{0}};
+    struct kin_event event = {{0}};
+    EXPECT_EQ(kin_mutex_lock(&mutex, 0), 0);
+    kin_mutex_unlock(&mutex);
+    EXPECT_EQ(kin_event_wait(&event, 0), KIN_TIMEOUT);
+    EXPECT_EQ(kin_yield(), 0);
+    EXPECT_EQ(kin_checkpoint(), 0);
+    EXPECT_EQ(kin_defer(free, NULL), 0);
+    kin_free(kin_alloc(1));
+}
+
+static int try_every_gate(void *arg)
+{
+    struct gate *g = arg;
+    try_gates_of_scopes(g);
+    try_gates_of_channels(g);
+    try_what_has_no_gate();
+    /* the calls that were refused have left nothing behind */
+    EXPECT_EQ(kin_chan_len(g->chan), 0);
+    EXPECT_EQ(kin_spsc_len(g->spsc), 0);
+    EXPECT_EQ(kin_mpsc_len(g->mpsc), 0);
+    return 0;
+}
+
+static int go_through_every_gate(void *arg)
+{
+    struct gate g;
+    int item = 0;
+    (void)arg;
+    EXPECT_EQ(kin_chan_create(&g.chan, sizeof item, 1), 0);
+    EXPECT_EQ(kin_broadcast_create(&g.news, sizeof item, 1, KIN_BROADCAST_LAG), 0);
+    EXPECT_EQ(kin_broadcast_subscribe(g.news, &g.reader), 0);
+    EXPECT_EQ(kin_watch_create(&g.watch, sizeof item, &item), 0);
+    EXPECT_EQ(kin_spsc_create(&g.spsc, sizeof item, 1), 0);
+    EXPECT_EQ(kin_mpsc_create(&g.mpsc, sizeof item, 1), 0);
+    for (int i = 0; i < 22; i++) { /* each alone, all but each, none, all */
+        uint32_t bit = i < 20 ? 1u << i / 2 : 0;
+        uint32_t caps = i % 2 ? KIN_CAP_ALL & ~bit : bit;
+        struct kin_spawn_options options = KIN_SPAWN_OPTIONS_INIT;
+        KIN_NURSERY(outer, .budget = KIN_UNLIMITED_BUDGET);
+        KIN_NURSERY(n, .budget = much);
+        g.outer = &outer;
+        options.caps = caps ? caps : KIN_CAP_NONE;
+        options.budget = (struct kin_budget){50000, 50000, 500, 500, 500};
+        EXPECT_EQ(kin_spawn_with(&n, &options, try_every_gate, &g, 0, NULL), 0);
+        EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
+        EXPECT_EQ(kin_nursery_join(&outer, NULL), 0);
+    }
+    kin_chan_unref(g.chan);
+    kin_subscriber_unref(g.reader);
+    kin_broadcast_unref(g.news);
+    kin_watch_unref(g.watch);
+    kin_spsc_unref(g.spsc);
+    kin_mpsc_unref(g.mpsc);
+    return 0;
+}
+
+KIN_TEST(every_gate_of_scopes_and_channels_is_closed_without_its_capability,
+         "SCHED:10.2.4 SCHED:15.1.2 SCHED:1.1.2")
+{
+    in_every_profile(go_through_every_gate);
+}

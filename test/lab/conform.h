@@ -20,6 +20,7 @@
 
 #include <kin/lab.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,6 +80,8 @@ static void conform(const char *name, void (*body)(void))
         config.seed = kin_test_seed();
         config.oracles = ~(KIN_ORACLE_RESULT | KIN_ORACLE_OBLIGATION); /* tests leak on purpose */
         int rc = kin_lab_run_host(&config, conform_run, &body, &report);
+        if (rc == -E2BIG && config.strategy == KIN_LAB_DPOR)
+            continue; /* more tasks than it can search */
         if (rc < 0)
             printf("strategy %u\n%s\n", i, report.text);
         EXPECT_EQ(rc, 0);

@@ -123,6 +123,32 @@ static inline void small_look(struct small_world *w, struct small_event *event, 
         small_touch(w, event, next->word, KIN__TOUCH_READ);
 }
 
+/* Operations that ask the engine to choose. */
+static inline void small_choose(struct small_world *w, const struct small_op *op,
+                                struct small_event *event)
+{
+    const uint32_t n = (uint32_t)op->value;
+    unsigned word = op->word;
+
+    if (op->what == SMALL_DICE) {
+        event->answer = kin__engine_choose(w->engine, KIN__CHOICE_RANDOM, n, "dice");
+        w->local[event->actor] = event->answer;
+        return;
+    }
+    if (op->what == SMALL_CASE)
+        event->answer = kin__engine_choose(w->engine, KIN__CHOICE_CASE, n, "case");
+    else
+        event->answer = kin__engine_choose(w->engine, KIN__CHOICE_FAULT, 2, "fault");
+    if (op->what == SMALL_TWICE && event->answer) {
+        event->answer += kin__engine_choose(w->engine, KIN__CHOICE_NET, n, "twice");
+        word = event->answer == 1 ? word : 0;
+    }
+    if (op->what != SMALL_CASE && !event->answer)
+        return;
+    small_touch(w, event, word, KIN__TOUCH_WRITE);
+    w->words[word] = op->what == SMALL_FAULT ? op->value : (int64_t)event->answer;
+}
+
 static inline void small_step(struct small_world *w, unsigned actor)
 {
     const struct small_op *op = &w->program->ops[actor][w->pc[actor]++];
@@ -152,30 +178,10 @@ static inline void small_step(struct small_world *w, unsigned actor)
         small_touch(w, event, op->word, KIN__TOUCH_READ);
         break;
     case SMALL_CASE:
-        event->answer =
-            kin__engine_choose(w->engine, KIN__CHOICE_CASE, (uint32_t)op->value, "case");
-        small_touch(w, event, op->word, KIN__TOUCH_WRITE);
-        *word = event->answer;
-        break;
     case SMALL_FAULT:
-        event->answer = kin__engine_choose(w->engine, KIN__CHOICE_FAULT, 2, "fault");
-        if (event->answer) {
-            small_touch(w, event, op->word, KIN__TOUCH_WRITE);
-            *word = op->value;
-        }
-        break;
     case SMALL_TWICE:
-        event->answer = kin__engine_choose(w->engine, KIN__CHOICE_FAULT, 2, "twice");
-        if (event->answer) {
-            event->answer +=
-                kin__engine_choose(w->engine, KIN__CHOICE_NET, (uint32_t)op->value, "twice");
-            small_touch(w, event, event->answer == 1 ? op->word : 0, KIN__TOUCH_WRITE);
-            w->words[event->answer == 1 ? op->word : 0] = event->answer;
-        }
-        break;
     case SMALL_DICE:
-        w->local[actor] = event->answer =
-            kin__engine_choose(w->engine, KIN__CHOICE_RANDOM, (uint32_t)op->value, "dice");
+        small_choose(w, op, event);
         break;
     case SMALL_SPAWN:
         event->spawns = (uint8_t)(op->value + 1);

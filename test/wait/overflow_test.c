@@ -31,7 +31,7 @@ struct scene {
     struct kin_barrier barrier;
     struct kin_nursery *owned;
     struct kin_task_ref self;
-    int null_fd;
+    int null_fd, ends[2];
 };
 
 typedef void call_fn(struct scene *s);
@@ -74,8 +74,11 @@ static void use_select(struct scene *s)
     struct kin_case cases[4] = {kin_case_recv(s->rendezvous, &item),
                                 kin_case_send(s->rendezvous, &item), kin_case_event(&s->event),
                                 kin_case_after(KIN_SEC(1000))};
+    struct kin_case outside[4] = {kin_case_task(s->self), kin_case_recv(s->rendezvous, &item),
+                                  kin_case_read(s->ends[0]), kin_case_after(KIN_SEC(1000))};
     kin_ignore(kin_select(cases, 4, past()));
     kin_ignore(kin_select_ordered(cases, 2, 0));
+    kin_ignore(kin_select(outside, 4, past()));
 }
 
 static void use_mutex(struct scene *s)
@@ -140,13 +143,11 @@ static void use_queues(struct scene *s)
 static void use_views(struct scene *s)
 {
     struct kin_outcome how;
-    struct kin_case one = kin_case_task(s->self);
     kin_ignore(kin_lock_cycles(s->null_fd));
     (void)kin_nursery_errors(s->owned, &how, 1);
     (void)kin_nursery_errors_dropped(s->owned);
     (void)kin_nursery_budget_left(s->owned);
     (void)kin_budget_left();
-    kin_ignore(kin_select(&one, 0, 0));
 }
 
 static void use_masks(struct scene *s)
@@ -264,6 +265,7 @@ static void scene_open(struct scene *s)
     EXPECT_EQ(kin_barrier_init(&s->barrier, 2), 0);
     s->null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
     EXPECT_GE(s->null_fd, 0);
+    EXPECT_EQ(pipe2(s->ends, O_CLOEXEC), 0);
 }
 
 static void scene_close(struct scene *s)
@@ -276,6 +278,8 @@ static void scene_close(struct scene *s)
     kin_broadcast_unref(s->news);
     kin_watch_unref(s->watch);
     EXPECT_EQ(close(s->null_fd), 0);
+    EXPECT_EQ(kin_close(s->ends[0]), 0);
+    EXPECT_EQ(kin_close(s->ends[1]), 0);
 }
 
 static int fall_in_every_call(void *arg)

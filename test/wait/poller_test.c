@@ -132,6 +132,33 @@ KIN_TEST(what_the_program_closes_is_closed, "")
     }
 }
 
+/* One operation leaves while another is between its preparation and its wait. */
+static int leave_between(void *arg)
+{
+    int fds[2], status = 0;
+    struct kin__fd_case first = {.bit = KIN__READY_READ}, second = first;
+    (void)arg;
+    EXPECT_EQ(pipe2(fds, O_NONBLOCK), 0);
+    EXPECT_EQ(kin__fd_begin_try(fds[0], &first.fd), 0);
+    EXPECT_EQ(kin__fd_begin_try(fds[0], &second.fd), 0);
+    EXPECT_EQ(kin__fd_prepare(&first.fd, KIN__READY_READ), 0);
+    EXPECT_EQ(kin__fd_prepare(&second.fd, KIN__READY_READ), 0); /* relies on the same watch */
+    EXPECT(first.fd.entry->watches[0] != 0);
+    kin__fd_release(&first.fd);
+    bool is_watched = first.fd.entry->watches[0] != 0;
+    EXPECT(is_watched || kin__fd_waitable.try_complete(&second, NULL, &status));
+    kin__fd_release(&second.fd);
+    EXPECT(first.fd.entry->watches[0] == 0);
+    EXPECT_EQ(close(fds[0]), 0);
+    EXPECT_EQ(close(fds[1]), 0);
+    return 0;
+}
+
+KIN_TEST(who_is_about_to_wait_is_watched_for, "")
+{
+    run_with_ring(leave_between);
+}
+
 static int select_behind(void *arg)
 {
     int fds[2];
@@ -163,7 +190,7 @@ static int read_until_closed(void *arg)
     return 0;
 }
 
-/* The listener's address is free as soon as it is closed, whoever watched it. */
+/* The listener's address is free soon after it is closed, whoever watched it. */
 static int listen_again(void *arg)
 {
     int listener, conn, fds[2];

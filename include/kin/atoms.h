@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Atom mode of the lab: every interleaving of the atomic accesses of unmodified C code.
+ *
+ * The code under test is compiled with -fsanitize=thread and linked with libkin-atoms instead of
+ * the sanitizer, so that every atomic access, by C11 or by the compiler's builtins, becomes a point
+ * at which another thread may go on. Threads are flows of one thread; which of them goes on is
+ * decided by a strategy, and by DPOR in such a way that the verdict covers every execution. Plain
+ * accesses are compared with each other: two of them that nothing orders, of which one writes, are
+ * a data race, whether or not they come close to each other.
+ *
+ *     static atomic_int ready;
+ *     static int value;
+ *     static bool is_ready(void *arg)
+ *     {
+ *         (void)arg;
+ *         return atomic_load_explicit(&ready, memory_order_acquire);
+ *     }
+ *     static void writer(void *arg)
+ *     {
+ *         (void)arg;
+ *         value = 42;
+ *         atomic_store_explicit(&ready, 1, memory_order_release);
+ *     }
+ *     static void reader(void *arg)
+ *     {
+ *         kin_atoms_await(is_ready, arg);
+ *         kin_atoms_assert(value == 42, "what was published is seen");
+ *     }
+ *     static void begin(void *arg)
+ *     {
+ *         ready = value = 0;
+ *         kin_atoms_spawn("writer", writer, arg);
+ *         kin_atoms_spawn("reader", reader, arg);
+ *     }
+ *     int main(void)
+ *     {
+ *         struct kin_atoms_report report;
+ *         int rc = kin_atoms_run(NULL, begin, NULL, NULL, &report);
+ *         printf("%llu executions\n%s", (unsigned long long)report.executions, report.text);
+ *         return rc != 0;
+ *     }
+ *
+ *     cc -fsanitize=thread -c test.c
+ *     cc test.o $(pkg-config --libs kin-atoms)
+ *
+ * What a run may do: it is begun anew some hundred thousand times a second, so everything that it
+ * changes is set again by begin; threads wait by kin_atoms_await, never by a loop that only looks
+ * (or say kin_atoms_spin in its body); nothing in it depends on time, chance or addresses. Memory
+ * comes from kin_atoms_alloc and is gone with the run. Accesses to one atomic are of one size.
+ *
+ * Memory, by config.memory:
+ *   SC   one access after the other. The orders that the code asks for still count for races, so
+ *        most orders that are too weak are found here, by the plain data that they fail to protect.
+ *   TSO  what x86-64 does: stores wait in a buffer of their thread, in order, and come to memory at
+ *        any later moment; read-modify-writes and full fences wait until it is empty.
+ *   C11  what the language allows but for values out of thin air and loads that see stores of the
+ *        future: every load may see any store that is neither overwritten in the thread's past nor
+ *        older than one that it saw before, and a store may slip behind others in the order of
+ *        modification. Release sequences are those of C++20. This is more than any one machine
+ *        does, and many more executions.
+ */
+#ifndef KIN_ATOMS_H
+#define KIN_ATOMS_H
+
+#include <kin/base.h>
+#include <kin/status.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The symbol is part of libkin-atoms; libkin has none of these. */
+#define KIN_ATOMS_API __attribute__((visibility("default")))
+
+KIN_BEGIN_DECLS
+
+/* How executions are chosen. */
+enum kin_atoms_strategy {
+    KIN_ATOMS_DPOR = 0,    /* one of each class that differs by more than independent steps: all */
+    KIN_ATOMS_DFS,         /* every interleaving; to check the former */
+    KIN_ATOMS_RANDOM,      /* anybody, by dice */
+    KIN_ATOMS_PCT,         /* by priorities that change depth - 1 times */
+    KIN_ATOMS_WALK,        /* uniformly over interleavings */
+    KIN_ATOMS_ROUND_ROBIN, /* each thread in turn: one execution */
+    KIN_ATOMS_REPLAY       /* as replay_file says */
+};
+
+enum kin_atoms_memory { KIN_ATOMS_SC = 0, KIN_ATOMS_TSO, KIN_ATOMS_C11 };
+
+/* What kin_atoms_run is told. 0 is the default of each. */
+struct kin_atoms_config {
+    size_t size;
+    const char *name; /* of the test, for reports and files */
+    enum kin_atoms_strategy strategy;
+    enum kin_atoms_memory memory;
+    uint64_t seed;
+    uint64_t executions_max; /* 0: no limit for DPOR and DFS, ten thousand for the others */
+    uint64_t steps_max;      /* of one execution: more is a livelock; 0: a hundred thousand */
+    int64_t wall_max;        /* nanoseconds of real time; 0: no limit */
+    unsigned preemptions;    /* DPOR runs only executions with so many at most; 0: no limit */
+    unsigned depth;          /* of PCT; 0: 3 */
+    unsigned stale_max;      /* C11: how many stores back a load may reach; 0: no limit */
+    bool ignores_races;      /* plain accesses are not compared */
+    bool plain_points;       /* plain accesses are points too: for code with races on purpose */
+    bool keeps_going;        /* goes on after a failure and counts; default: shrinks it and stops */
+    const char *replay_file; /* for REPLAY */
+    const char *save_file;   /* where the schedule of a failure goes; NULL: nowhere */
+};
+#define KIN_ATOMS_CONFIG_INIT                                                                      \
+    { sizeof(struct kin_atoms_config), NULL, KIN_ATOMS_DPOR, KIN_ATOMS_SC, 0, 0, 0, 0, 0, 0, 0,    \
+      false, false, false, NULL, NULL }
+
+/* What came out. Strings stay until the next run. */
+struct kin_atoms_report {
+    uint64_t executions;    /* different ones, as far as the strategy knows */
+    uint64_t redundant;     /* begun and given up: they would have been equal to others */
+    uint64_t steps;         /* in all executions */
+    uint64_t failures;      /* more than 1 with keeps_going only */
+    uint64_t schedule_hash; /* of the failing execution */
+    uint64_t failing_seed;  /* makes the first execution fail; 0: none, or it was not by seed */
+    int status;             /* 0, or what kin_atoms_run answers */
+    bool exhausted;         /* every execution was covered, of those within the bounds */
+    const char *oracle;     /* "assert", "data-race", "deadlock", "use-after-free", ...; or NULL */
+    const char *text;       /* the failure in words and step by step; "" when there is none */
+};
+
+/**
+ * kin_atoms_run - explore the executions of a few threads.
+ * @config: borrowed; NULL for all defaults.
+ * @begin:  prepares one execution and starts its threads with kin_atoms_spawn.
+ * @end:    looks at what an execution has left, when all of its threads are over; NULL for nothing.
+ * @arg:    what begin and end get.
+ * @report: receives what came out; NULL if the status is enough.
+ *
+ * begin, the threads and end are run again for each execution. An execution fails by
+ * kin_atoms_assert, by a data race, by an access to memory that was freed, or when no thread can
+ * go on. The first failure is shrunk and reported, unless config says to go on.
+ *
+ * Example:
+ *     #include <kin/atoms.h>
+ *     int explore(void (*begin)(void *))
+ *     {
+ *         struct kin_atoms_config config = KIN_ATOMS_CONFIG_INIT;
+ *         struct kin_atoms_report report;
+ *         config.memory = KIN_ATOMS_TSO;
+ *         int rc = kin_atoms_run(&config, begin, NULL, NULL, &report);
+ *         if (rc < 0)
+ *             fputs(report.text, stderr);
+ *         return rc;
+ *     }
+ *
+ * From:    thread; one run at a time in a process
+ * Returns: 0 when no execution failed; KIN_PANICKED for an assertion, a race or a wrong access,
+ *          KIN_DEADLOCK, KIN_STUCK for a livelock; -EINVAL, -ENOMEM, -errno of replay_file
+ */
+KIN_ATOMS_API KIN_MUST_USE int kin_atoms_run(const struct kin_atoms_config *config,
+                                             void (*begin)(void *arg), void (*end)(void *arg),
+                                             void *arg, struct kin_atoms_report *report);
+
+/**
+ * kin_atoms_spawn - start a thread of the execution.
+ * @name: kept until the execution is over; different for each thread.
+ * @fn:   what it does.
+ * @arg:  what fn gets.
+ *
+ * Seven threads fit into one execution. Who spawns comes before the thread in memory.
+ *
+ * From:    begin, or a thread of the execution
+ * Returns: its number, for kin_atoms_join
+ */
+KIN_ATOMS_API unsigned kin_atoms_spawn(const char *name, void (*fn)(void *arg), void *arg);
+
+/**
+ * kin_atoms_join - wait for the end of a thread.
+ * @thread: what kin_atoms_spawn returned.
+ *
+ * From:    a thread of the execution
+ * Returns: nothing; what that thread did comes before what the caller does next
+ */
+KIN_ATOMS_API void kin_atoms_join(unsigned thread);
+
+/**
+ * kin_atoms_await - wait until something holds.
+ * @is_true: looks at shared memory, and changes nothing.
+ * @arg:     what it gets.
+ *
+ * The way to write a loop that waits: it costs one step when the condition holds, and none while it
+ * does not. Its loads order what they say, and see the newest values.
+ *
+ * Example:
+ *     #include <kin/atoms.h>
+ *     static bool is_zero(void *arg)
+ *     {
+ *         return __atomic_load_n((int *)arg, __ATOMIC_ACQUIRE) == 0;
+ *     }
+ *     void lock(int *word)
+ *     {
+ *         while (__atomic_exchange_n(word, 1, __ATOMIC_ACQUIRE) != 0)
+ *             kin_atoms_await(is_zero, word);
+ *     }
+ *
+ * From:    a thread of the execution
+ * Returns: nothing
+ */
+KIN_ATOMS_API void kin_atoms_await(bool (*is_true)(void *arg), void *arg);
+
+/**
+ * kin_atoms_spin - one more turn of a loop that waits.
+ *
+ * For loops that cannot be written with kin_atoms_await. The thread goes on when something that it
+ * loaded atomically since its last turn has another value.
+ *
+ * From:    a thread of the execution
+ * Returns: nothing
+ */
+KIN_ATOMS_API void kin_atoms_spin(void);
+
+/**
+ * kin_atoms_assert - the execution has failed unless this holds.
+ * @ok:   what must hold.
+ * @what: a constant text that says it in words; equal failures have equal texts.
+ *
+ * From:    begin, a thread of the execution, end
+ * Returns: only if it holds
+ */
+KIN_ATOMS_API void kin_atoms_assert(bool ok, const char *what);
+
+/**
+ * kin_atoms_choose - one of several things happens.
+ * @n:     how many there are.
+ * @label: a constant text, for the report.
+ *
+ * DPOR and DFS try all of them.
+ *
+ * From:    a thread of the execution
+ * Returns: a number below n
+ */
+KIN_ATOMS_API unsigned kin_atoms_choose(unsigned n, const char *label);
+
+/**
+ * kin_atoms_alloc - memory of this execution.
+ * @size: how many bytes.
+ *
+ * It is zeroed, aligned to 64 bytes, at the same address whenever the same was done before, and
+ * gone with the execution. Zeroing comes before everything: it races with nothing.
+ *
+ * From:    begin, a thread of the execution
+ * Returns: the memory; never NULL
+ */
+KIN_ATOMS_API void *kin_atoms_alloc(size_t size);
+
+/**
+ * kin_atoms_free - end the life of memory.
+ * @memory: of kin_atoms_alloc; NULL is fine.
+ *
+ * Every access that is not ordered before it is a race, every one after it a use after free.
+ *
+ * From:    begin, a thread of the execution
+ * Returns: nothing
+ */
+KIN_ATOMS_API void kin_atoms_free(void *memory);
+
+/**
+ * kin_atoms_fence_all - make every thread of the execution pass a full fence.
+ *
+ * What membarrier(2) does for those that run.
+ *
+ * From:    a thread of the execution
+ * Returns: nothing
+ */
+KIN_ATOMS_API void kin_atoms_fence_all(void);
+
+/**
+ * kin_atoms_local - give every thread a value of its own in one variable.
+ * @cell: kept; its content is saved and restored whenever another thread goes on. NULL: no longer.
+ *
+ * Stands in for a thread-local variable, of which flows on one thread have one in common.
+ *
+ * From:    begin
+ * Returns: nothing
+ */
+KIN_ATOMS_API void kin_atoms_local(void **cell);
+
+/**
+ * kin_atoms_self - the number of the running thread.
+ *
+ * From:    anywhere
+ * Returns: 0 outside of the threads of an execution
+ */
+KIN_ATOMS_API unsigned kin_atoms_self(void);
+
+KIN_END_DECLS
+
+#endif

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Mutexes and events: src/wait/{mutex,event}.c as they are.
+ *
+ * What a mutex protects is plain memory: two who have it at once, or an unlock that orders nothing,
+ * are a race. Nobody stays in line; one who is cancelled in line does not have it. An event on the
+ * stack of the one who waits is gone when the wait is over.
+ */
+#include "under.h"
+
+#include "wait/mutex.h"
+
+#include <kin/sync.h>
+
+static struct kin_mutex *mutex;
+static struct kin_event *event;
+static int inside, entered, value;
+
+static void start(void)
+{
+    under_begin();
+    mutex = kin_atoms_alloc(sizeof(*mutex));
+    event = kin_atoms_alloc(sizeof(*event));
+    inside = entered = value = 0;
+}
+
+static void lock_rounds(void *arg)
+{
+    for (int i = 0; i < *(const int *)arg; i++) {
+        int rc = kin_mutex_lock(mutex, KIN_NEVER);
+        kin_atoms_assert(rc == 0 || rc == KIN_CANCELLED, "how a lock ends");
+        if (rc != 0)
+            continue;
+        kin_atoms_assert(inside++ == 0, "one at a time");
+        entered++;
+        inside--;
+        kin_mutex_unlock(mutex);
+    }
+}
+
+static int one = 1, two = 2;
+
+static void begin_two(void *arg)
+{
+    start();
+    under_spawn("first", lock_rounds, arg);
+    under_spawn("second", lock_rounds, arg);
+}
+
+static void begin_three(void *arg)
+{
+    begin_two(arg);
+    under_spawn("third", lock_rounds, arg);
+}
+
+static void cancel(void *arg)
+{
+    (void)arg;
+    kin__park_request(under_task(0), KIN__CANCEL);
+}
+
+static void begin_cancel(void *arg)
+{
+    begin_two(arg);
+    under_spawn_outside("canceller", cancel, NULL);
+}
+
+static void end_mutex(void *arg)
+{
+    (void)arg;
+    kin_atoms_assert(kin__mutex_owner(mutex) == 0, "it is free");
+    kin_atoms_assert(inside == 0, "nobody is inside");
+}
+
+static void end_two(void *arg)
+{
+    kin_atoms_assert(entered == 2 * *(const int *)arg, "everybody was inside");
+    end_mutex(arg);
+}
+
+/* ---- events ---- */
+
+static void wait_for(void *arg)
+{
+    (void)arg;
+    kin_atoms_assert(kin_event_wait(event, KIN_NEVER) == 0, "it comes");
+    kin_atoms_assert(value == 1, "what was done before it is seen");
+}
+
+static void set(void *arg)
+{
+    (void)arg;
+    value = 1;
+    kin_event_set(event);
+}
+
+static void begin_event(void *arg)
+{
+    start();
+    (void)arg;
+    under_spawn("first", wait_for, NULL);
+    under_spawn("second", wait_for, NULL);
+    under_spawn("setter", set, NULL);
+}
+
+/* The memory is gone as soon as the wait is over. */
+static void wait_and_free(void *arg)
+{
+    (void)arg;
+    kin_atoms_assert(kin_event_wait(event, KIN_NEVER) == 0, "it comes");
+    kin_atoms_free(event);
+}
+
+static void begin_free(void *arg)
+{
+    start();
+    (void)arg;
+    under_spawn("waiter", wait_and_free, NULL);
+    under_spawn("setter", set, NULL);
+}
+
+static void set_and_reset(void *arg)
+{
+    set(arg);
+    kin_event_reset(event);
+    kin_event_set(event);
+}
+
+static void begin_reset(void *arg)
+{
+    start();
+    (void)arg;
+    under_spawn("waiter", wait_for, NULL);
+    under_spawn("setter", set_and_reset, NULL);
+}
+
+const struct harness harnesses[] = {
+    {.name = "mutex_two_rounds", .begin = begin_two, .end = end_two, .arg = &two},
+    {.name = "mutex_cancel_c11", .begin = begin_cancel, .end = end_mutex, .arg = &one,
+     .memory = KIN_ATOMS_C11},
+    {.name = "event_two_waiters_c11", .begin = begin_event, .memory = KIN_ATOMS_C11,
+     .is_deep = true},
+    {.name = "mutex_three_tasks", .begin = begin_three, .end = end_mutex, .arg = &one,
+     .is_deep = true},
+    {.name = "mutex_cancel", .begin = begin_cancel, .end = end_mutex, .arg = &one},
+    {.name = "event_two_waiters", .begin = begin_event},
+    {.name = "event_is_freed", .begin = begin_free},
+    {.name = "event_reset", .begin = begin_reset},
+    {.name = "event_is_freed_c11", .begin = begin_free, .memory = KIN_ATOMS_C11},
+    {0},
+};

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Threads of atom mode: every order of steps, waiting in each way, and what happens when nobody can
+ * go on.
+ */
+#include "kin_test.h"
+
+#include "words.h"
+
+#include <string.h>
+
+static uint32_t x, y;
+static int plain, sum;
+static struct kin_atoms_report report;
+
+static void two_stores(void *arg)
+{
+    store(arg, 1, RELAXED);
+    store(arg, 2, RELAXED);
+}
+
+static void begin_same(void *arg)
+{
+    (void)arg;
+    x = 0;
+    kin_atoms_spawn("first", two_stores, &x);
+    kin_atoms_spawn("second", two_stores, &x);
+}
+
+static void begin_different(void *arg)
+{
+    (void)arg;
+    x = y = 0;
+    kin_atoms_spawn("first", two_stores, &x);
+    kin_atoms_spawn("second", two_stores, &y);
+}
+
+KIN_TEST(every_order_of_steps_is_run_once, "")
+{
+    EXPECT_EQ(explore(KIN_ATOMS_DFS, KIN_ATOMS_SC, begin_same, NULL, &report), 0);
+    EXPECT(report.exhausted);
+    EXPECT_EQ(report.executions, 6); /* four steps, two of each */
+    EXPECT_EQ(explore(KIN_ATOMS_DFS, KIN_ATOMS_SC, begin_different, NULL, &report), 0);
+    EXPECT_EQ(report.executions, 6);
+}
+
+KIN_TEST(dpor_runs_one_order_of_independent_steps, "")
+{
+    EXPECT_EQ(explore(KIN_ATOMS_DPOR, KIN_ATOMS_SC, begin_same, NULL, &report), 0);
+    EXPECT(report.exhausted);
+    EXPECT_EQ(report.executions, 6);
+    EXPECT_EQ(explore(KIN_ATOMS_DPOR, KIN_ATOMS_SC, begin_different, NULL, &report), 0);
+    EXPECT(report.exhausted);
+    EXPECT_EQ(report.executions, 1);
+}
+
+/* ---- waiting ---- */
+
+static bool is_set(void *word)
+{
+    return load(word, ACQUIRE) != 0;
+}
+
+static void setter(void *arg)
+{
+    (void)arg;
+    put(&plain, 7);
+    store(&x, 1, RELEASE);
+}
+
+static void waiter(void *arg)
+{
+    kin_atoms_await(is_set, arg);
+    kin_atoms_assert(get(&plain) == 7, "what came before is seen");
+}
+
+static void begin_await(void *arg)
+{
+    x = 0;
+    plain = 0;
+    kin_atoms_spawn("waiter", waiter, &x);
+    if (arg)
+        kin_atoms_spawn("setter", setter, NULL);
+}
+
+KIN_TEST(an_await_ends_when_its_condition_holds_and_orders_memory, "")
+{
+    EXPECT_EQ(explore(KIN_ATOMS_DPOR, KIN_ATOMS_SC, begin_await, &x, &report), 0);
+    EXPECT(report.exhausted);
+    EXPECT_EQ(explore(KIN_ATOMS_DPOR, KIN_ATOMS_TSO, begin_await, &x, &report), 0);
+    EXPECT(report.exhausted);
+    EXPECT_EQ(explore(KIN_ATOMS_DPOR, KIN_ATOMS_C11, begin_await, &x, &report), 0);
+    EXPECT(report.exhausted);
+}
+
+KIN_TEST(an_await_of_what_never_holds_is_a_deadlock, "")
+{
+    EXPECT_EQ(explore(KIN_ATOMS_DPOR, KIN_ATOMS_SC, begin_await, NULL, &report), KIN_DEADLOCK);
+    EXPECT_STR(report.oracle, "deadlock");
+    EXPECT(strstr(report.text, "waiter") != NULL);
+}
+
+/* A condition that held and holds no more is seen in one execution and missed in another. */
+static void blinker(void *arg)
+{
+    (void)arg;
+    store(&x, 1, RELAXED);
+    store(&x, 0, RELAXED);
+}
+
+static void begin_blink(void *arg)
+{
+    (void)arg;
+    x = 0;
+    plain = 7;
+    kin_atoms_spawn("blinker", blinker, NULL);
+    kin_atoms_spawn("waiter", waiter, &x);
+}
+
+KIN_TEST(a_condition_that_holds_for_a_moment_is_met_and_missed, "")
+{
+    struct kin_atoms_config config = KIN_ATOMS_CONFIG_INIT;
+    config.keeps_going = true;
+    EXPECT_EQ(kin_atoms_run(&config, begin_blink, NULL, NULL, &report), KIN_DEADLOCK);
+    EXPECT(report.exhausted);
+    EXPECT_GT(report.failures, 0);
+    EXPECT_LT(report.failures, report.executions);
+}
+
+static void spinner(void *arg)
+{
+    (void)arg;
+    while (!load(&x, ACQUIRE)) {
+        store(&y, 1, RELAXED); /* something of its own in each turn */
+        store(&y, 0, RELAXED);
+        kin_atoms_spin();
+    }
+    kin_atoms_assert(get(&plain) == 7, "what came before is seen");
+}
+
+static void begin_spin(void *arg)
+{
+    (void)arg;
+    x = y = 0;
+    plain = 0;
+    kin_atoms_spawn("spinner", spinner, NULL);
+    kin_atoms_spawn("setter", setter, NULL);
+}
+
+KIN_TEST(a_loop_that_spins_has_finitely_many_executions, "")
+{
+    for (int memory = KIN_ATOMS_SC; memory <= KIN_ATOMS_C11; memory++) {
+        EXPECT_EQ(explore(KIN_ATOMS_DPOR, (enum kin_atoms_memory)memory, begin_spin, NULL, &report),
+                  0);
+        EXPECT(report.exhausted);
+        EXPECT_LT(report.executions, 1000);
+    }
+}
+
+/* ---- starting and joining ---- */
+
+static void grandchild(void *arg)
+{
+    (void)arg;
+    put(&plain, get(&plain) + 1);
+}
+
+static void child(void *arg)
+{
+    (void)arg;
+    put(&plain, 1);
+    unsigned number = kin_atoms_spawn("grandchild", grandchild, NULL);
+    kin_atoms_join(number);
+    kin_atoms_assert(get(&plain) == 2, "a thread that was joined has done its part");
+}
+
+static void begin_family(void *arg)
+{
+    (void)arg;
+    plain = 0;
+    kin_atoms_spawn("child", child, NULL);
+}
+
+KIN_TEST(a_thread_starts_another_and_joins_it, "")
+{
+    EXPECT_EQ(explore(KIN_ATOMS_DPOR, KIN_ATOMS_SC, begin_family, NULL, &report), 0);
+    EXPECT(report.exhausted);
+    EXPECT_EQ(report.executions, 1);
+}
+
+static void *own;
+
+static void keeper(void *arg)
+{
+    own = arg;
+    (void)add(&x, 1, RELAXED);
+    (void)add(&x, 1, RELAXED);
+    kin_atoms_assert(own == arg, "the cell is this thread's");
+}
+
+static void begin_local(void *arg)
+{
+    (void)arg;
+    x = 0;
+    own = NULL;
+    kin_atoms_local(&own);
+    kin_atoms_spawn("first", keeper, &x);
+    kin_atoms_spawn("second", keeper, &y);
+}
+
+KIN_TEST(a_local_cell_has_a_value_for_each_thread, "")
+{
+    EXPECT_EQ(explore(KIN_ATOMS_DFS, KIN_ATOMS_SC, begin_local, NULL, &report), 0);
+    EXPECT_EQ(report.executions, 6);
+}
+
+static void begin_numbers(void *arg)
+{
+    (void)arg;
+    sum = 0;
+    kin_atoms_assert(kin_atoms_self() == 0, "outside of the threads it is 0");
+    kin_atoms_spawn("first", two_stores, &x);
+    kin_atoms_assert(kin_atoms_spawn("second", two_stores, &y) == 2, "numbers count from 1");
+}
+
+KIN_TEST(threads_are_numbered_in_the_order_of_their_start, "")
+{
+    EXPECT_EQ(explore(KIN_ATOMS_ROUND_ROBIN, KIN_ATOMS_SC, begin_numbers, NULL, &report), 0);
+    EXPECT_EQ(report.executions, 1);
+}
+
+static void begin_crowd(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 8; i++)
+        kin_atoms_spawn("one of many", two_stores, &x);
+}
+
+KIN_TEST(an_eighth_thread_is_refused, "")
+{
+    EXPECT_ABORT("seven threads")
+    {
+        kin_ignore(explore(KIN_ATOMS_RANDOM, KIN_ATOMS_SC, begin_crowd, NULL, &report));
+    }
+}
