@@ -81,7 +81,7 @@ enum kin_budget_part {
 #define KIN_CAP_PROCESS 0x40u   /* processes and signals */
 #define KIN_CAP_REGISTRY 0x80u  /* register and unregister names */
 #define KIN_CAP_BLOCKING 0x100u /* calls that block a thread */
-#define KIN_CAP_RANDOM 0x200u   /* random numbers */
+#define KIN_CAP_RANDOM 0x200u   /* kin_random */
 #define KIN_CAP_ALL 0x3ffu
 #define KIN_CAP_NONE 0x80000000u /* in options: none at all, where 0 would mean the default */
 

@@ -20,6 +20,7 @@
 #include <kin/pool.h>
 #include <kin/process.h>
 #include <kin/queue.h>
+#include <kin/random.h>
 #include <kin/reader.h>
 #include <kin/resolve.h>
 #include <kin/run.h>

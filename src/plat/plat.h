@@ -215,6 +215,8 @@ _Noreturn void kin__plat_abort(void);
 const char *kin__plat_env(const char *name);
 /* Unpredictable seed. */
 uint64_t kin__plat_entropy(void);
+/* Unpredictable bytes, fit for keys: 0 or -errno, with none of them left there. */
+int kin__plat_random(void *buf, size_t size);
 
 /* ---- faults (linux/fault.c) ---- */
 
