@@ -26,7 +26,9 @@ struct story {
 
 static struct kin__crowd *crowd_of_mutex(struct story *story)
 {
-    return &((struct kin__mutex *)(void *)&story->mutex)->crowd;
+    void *storage = &story->mutex;
+    struct kin__mutex *mutex = storage;
+    return &mutex->crowd;
 }
 
 static struct kin__crowd *crowd_of_cond(struct story *story)
