@@ -753,7 +753,8 @@ STAGES = [
     ("hard", "the debug build under each hard mode", stage_hard),
     ("poller", "descriptors and files with each poller", stage_poller),
     ("aarch64", "cross build, run by qemu", variant_stage(
-        "aarch64", CROSS_FLAGS, CROSS_TOOLS, None, {"KIN_TEST_SCALE": "4"}, QEMU)),
+        "aarch64", CROSS_FLAGS, CROSS_TOOLS, None, {"KIN_TEST_SCALE": "4"}, QEMU,
+        ("lab",))),  # which is for the machine that a program is written on
     ("generic", "the portable switch", variant_stage(
         "generic", debug_flags() + ["-DKIN_SWITCH=generic"], (), FLOORS_SWITCH)),
     ("model", "models of the protocols", stage_model),

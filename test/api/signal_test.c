@@ -6,6 +6,8 @@
  */
 #include "api/in_runtime.h"
 
+#include "plat/context.h"
+
 #include <kin/io.h>
 #include <kin/signal.h>
 
@@ -95,6 +97,10 @@ KIN_TEST(a_signal_that_nobody_waits_for_is_kept, "")
     run_on_few(come_late, NULL);
 }
 
+/* A thread sanitizer keeps a signal back until the flow that it hit calls the library, which a flow
+ * that is parked does not: there this would hang now and then. */
+#if !KIN__TSAN
+
 /* Two tasks listen, and each is busy now and then: together they are told of everything. */
 static int count_all(void *arg)
 {
@@ -131,6 +137,8 @@ KIN_TEST(each_task_that_listens_is_told_of_each, "")
 {
     run_on_few(tell_each, NULL);
 }
+
+#endif
 
 static int cancel_a_wait(void *arg)
 {

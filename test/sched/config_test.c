@@ -56,6 +56,7 @@ KIN_TEST(nonsense_is_refused, "")
 {
     struct kin__sched *sched = blank();
     struct kin_config config = KIN_CONFIG_INIT;
+    unsetenv("KIN_HARD");
     config.size--;
     EXPECT_EQ(kin__config_fill(sched, &config), -EINVAL);
     config = (struct kin_config)KIN_CONFIG_INIT;
