@@ -415,7 +415,7 @@ struct stubborn {
 static int leave_one(void *arg)
 {
     struct kin_process *process = start_sleeper();
-    *(pid_t *)arg = kin_process_pid(process);
+    atomic_store((_Atomic pid_t *)arg, kin_process_pid(process));
     return 0;
 }
 
