@@ -74,8 +74,8 @@ enum kin_lab_strategy {
 #define KIN_FAULT_DEADLINE 16u /* the deadline of a wait comes first */
 #define KIN_FAULT_BUDGET 32u  /* a budget is used up */
 #define KIN_FAULT_DELAY 64u   /* time passes though somebody could run */
-#define KIN_FAULT_NET 128u    /* connections break, data comes late and in pieces */
-#define KIN_FAULT_FILE 256u   /* files fail, writes are short or torn */
+#define KIN_FAULT_NET 128u    /* kept for a simulated network: no effect yet */
+#define KIN_FAULT_FILE 256u   /* kept for simulated files: no effect yet */
 #define KIN_FAULT_CHAOS 1024u /* any number of them in the first half of a run, then none */
 
 /* What is looked at: bits of config.oracles; 0: all. */
@@ -86,8 +86,8 @@ enum kin_lab_strategy {
 #define KIN_ORACLE_LEAK 16u        /* leak, use-after-free */
 #define KIN_ORACLE_PROGRESS 32u    /* starvation, livelock */
 #define KIN_ORACLE_CANCEL 64u      /* cancellation-bounded, loser-drain */
-#define KIN_ORACLE_ORDER 128u      /* fifo, lifo-cleanup */
-#define KIN_ORACLE_RESULT 256u     /* error-priority, budget-conservation, return */
+#define KIN_ORACLE_ORDER 128u      /* kept for fifo, lifo-cleanup: no effect yet */
+#define KIN_ORACLE_RESULT 256u     /* error-priority, return */
 
 /* What kin_lab_run is told. 0 is the default of each. */
 struct kin_lab_config {
