@@ -397,8 +397,12 @@ KIN_TEST(signals_are_at_their_default_and_open, "")
     EXPECT_EQ(pthread_sigmask(SIG_SETMASK, NULL, &blocked), 0);
     output_of(&program, "grep -E 'SigBlk|SigIgn' /proc/self/status", text, sizeof text);
     EXPECT_EQ(pthread_sigmask(SIG_SETMASK, &before, &now), 0);
-    /* but for SIGHUP: nohup means whatever descends from it */
-    EXPECT_STR(text, "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000001\n");
+    unsigned long long closed = ~0ull, ignored = ~0ull;
+    EXPECT_EQ(sscanf(text, "SigBlk: %llx SigIgn: %llx", &closed, &ignored), 2);
+    EXPECT_EQ(closed, 0);
+    /* but for SIGHUP: nohup means whatever descends from it. Signals 32 and 33 belong to the C
+       library, and an emulator lets nobody change what it inherited of them. */
+    EXPECT_EQ(ignored & ~(3ull << 31), 1);
     for (int signo = 1; signo <= SIGRTMAX; signo++) /* our own mask is as it was */
         EXPECT_EQ(sigismember(&now, signo), sigismember(&blocked, signo));
     struct sigaction action;
