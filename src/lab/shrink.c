@@ -17,6 +17,7 @@
  */
 #include "lab/shrink.h"
 
+#include "base/assert.h"
 #include "lab/state.h"
 
 #include <errno.h>
@@ -159,9 +160,10 @@ static void copy_pledges(struct kin__shrink *shrink)
     shrink->tried.pick_count = 0;
 }
 
-/* Appends steps of the base. */
+/* Appends steps of the base. A try has room for as many as the base has. */
 static void append(struct kin__shrink *shrink, size_t begin, size_t count)
 {
+    KIN__ASSERT(shrink->tried.pick_count + count <= shrink->base.pick_count, "house");
     memcpy(picks_of(&shrink->tried) + shrink->tried.pick_count, picks_of(&shrink->base) + begin,
            count * sizeof(uint32_t));
     shrink->tried.pick_count += count;
@@ -270,17 +272,21 @@ static bool change_block(struct kin__shrink *shrink, size_t i, unsigned way)
         append_blocks(shrink, i + 1, count);
         return true;
     case MERGE_UP:
+        if (before == i)
+            return false;
         append_blocks(shrink, 0, before + 1);
         append_blocks(shrink, i, i + 1);
         append_blocks(shrink, before + 1, i);
         append_blocks(shrink, i + 1, count);
-        return before != i;
+        return true;
     case MERGE_DOWN:
+        if (after == i)
+            return false;
         append_blocks(shrink, 0, i);
         append_blocks(shrink, i + 1, after);
         append_blocks(shrink, i, i + 1);
         append_blocks(shrink, after, count);
-        return after != i;
+        return true;
     case SWAP:
         if (i + 1 == count)
             return false;
