@@ -115,6 +115,9 @@ int kin__uring_call(struct kin__uring *ring, const struct kin__uring_call *call)
 int kin__uring_queue(struct kin__uring *ring, const struct kin__uring_call *call);
 /* Has the kernel begin what is in line. 0, or -errno when something still is. */
 int kin__uring_submit(struct kin__uring *ring);
+/* The same as often as it takes, for who relies on it: when it returns, what was in line has begun,
+ * or there are results and no wait sleeps. */
+void kin__uring_submit_surely(struct kin__uring *ring);
 /* The same, then waits at most ns for a result: 0 not at all, -1 without end. May return early. One
  * thread at a time. */
 void kin__uring_wait(struct kin__uring *ring, int64_t ns);

@@ -309,12 +309,11 @@ int kin__uring_submit(struct kin__uring *ring)
     }
 }
 
-/* The same as often as it takes: somebody sleeps and relies on it. */
-static void submit_surely(struct kin__uring *ring)
+void kin__uring_submit_surely(struct kin__uring *ring)
 {
-    int rc;
-    /* ends: memory comes back; when results are in the way, nobody sleeps */
-    while ((rc = kin__uring_submit(ring)) < 0 && rc != -EBUSY)
+    /* ends: memory comes back. The kernel refuses calls while results are in its way: these are
+     * looked for, because whoever slept without any relied on the call. */
+    while (kin__uring_submit(ring) < 0 && !kin__uring_has_results(ring))
         kin__thread_yield();
 }
 
@@ -328,7 +327,7 @@ int kin__uring_queue(struct kin__uring *ring, const struct kin__uring_call *call
         bool is_waited = ring->is_waited;
         kin__lock_give(&ring->lock, KIN__RANK_LEAF);
         if (has_room && is_waited)
-            submit_surely(ring);
+            kin__uring_submit_surely(ring);
         if (has_room)
             return 0;
         int rc = kin__uring_submit(ring);

@@ -38,14 +38,12 @@ static void uring_wake(struct kin__poller *poller)
 {
     struct kin__uring *ring = &uring_of(poller)->ring;
     struct kin__uring_call call = {.verb = KIN__URING_NOP, .fd = -1, .name = NOBODY};
-    int rc;
-    while ((rc = kin__uring_queue(ring, &call)) < 0 && rc != -EBUSY) /* ends: memory comes back */
+    while (kin__uring_queue(ring, &call) < 0) { /* ends: memory comes back */
+        if (kin__uring_has_results(ring))
+            return; /* no wait sleeps */
         kin__thread_yield();
-    /* when results are in the way (-EBUSY), no wait sleeps */
-    while (rc == 0 && (rc = kin__uring_submit(ring)) < 0 && rc != -EBUSY) { /* ends: as above */
-        kin__thread_yield();
-        rc = 0;
     }
+    kin__uring_submit_surely(ring);
 }
 
 /* ---- watching ---- */
