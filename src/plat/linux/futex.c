@@ -10,6 +10,7 @@
 #define _GNU_SOURCE 1
 #include "base/assert.h"
 #include "base/lock.h"
+#include "plat/context.h"
 #include "plat/plat.h"
 
 #include <errno.h>
@@ -22,13 +23,15 @@
 
 #define LOCK_SPIN_ROUNDS 7u     /* pauses 1, 2, 4 ... 64 between looks: about 4 us */
 #define LOCK_YIELDS 16u         /* offers of the CPU before the first sleep */
+#define SLICE_NS 10000000       /* of a sleep under the thread sanitizer */
 #define LOCK_SLEEP_MIN_NS 20000 /* first sleep; each one is half as long again */
 #define LOCK_SLEEP_MAX_NS 1000000
 
 /* The kernel reads a timespec of two 64-bit words for the calls below. */
 _Static_assert(sizeof(struct timespec) == 16 && sizeof(void *) == 8, "64-bit machines only");
 
-int kin__futex_wait(kin__a32 *word, uint32_t expected, int64_t timeout_ns)
+/* 0, -ETIMEDOUT or -EINTR. */
+static int sleep_on(kin__a32 *word, uint32_t expected, int64_t timeout_ns)
 {
     struct timespec timeout, *limit = NULL;
 
@@ -45,6 +48,27 @@ int kin__futex_wait(kin__a32 *word, uint32_t expected, int64_t timeout_ns)
     KIN__CHECK(error == ETIMEDOUT || error == EINTR, "house: a good word, a good timeout");
     return -error;
 }
+
+#if KIN__TSAN
+/* The sanitizer keeps a signal back until its thread calls a function that it knows, which system
+ * calls are not: a long sleep is one of many short ones. */
+int kin__futex_wait(kin__a32 *word, uint32_t expected, int64_t timeout_ns)
+{
+    for (int64_t left = timeout_ns;;) { /* ends: as the sleep that was asked for */
+        int64_t slice = left < 0 || left > SLICE_NS ? SLICE_NS : left;
+        int rc = sleep_on(word, expected, slice);
+        (void)usleep(0);
+        if (rc != -ETIMEDOUT || slice == left)
+            return rc;
+        left -= left < 0 ? 0 : slice;
+    }
+}
+#else
+int kin__futex_wait(kin__a32 *word, uint32_t expected, int64_t timeout_ns)
+{
+    return sleep_on(word, expected, timeout_ns);
+}
+#endif
 
 void kin__futex_wake(kin__a32 *word, int count)
 {
