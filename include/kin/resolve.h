@@ -6,6 +6,10 @@
  * the addresses. It reads resolv.conf and hosts as they are when it is called, asks the name
  * servers for both kinds of addresses at once, over UDP and, where an answer is too long, TCP, and
  * remembers answers for as long as they hold, those that say no included.
+ *
+ * The environment variables KIN_RESOLV_CONF and KIN_HOSTS name other files than those of /etc; a
+ * program with raised privileges does not heed them. A server may have a port of its own:
+ * "nameserver 127.0.0.1#5353".
  */
 #ifndef KIN_RESOLVE_H
 #define KIN_RESOLVE_H

@@ -7,7 +7,9 @@
 #include "scope/overflow.h"
 #include "scope/scope.h"
 #include "task/word.h"
+#include "wait/offload.h"
 #include "wait/poll.h"
+#include "wait/resolve.h"
 #include "wait/signal.h"
 #include "wait/timer.h"
 
@@ -94,7 +96,10 @@ int kin_run(const struct kin_config *config, kin_task_fn *fn, void *arg)
     if (rc < 0)
         goto fail_overflow;
     struct kin__scope *scope = root.scope;
+    kin__offload_enter();
     rc = kin__sched_run(sched, first);
+    if (kin__offload_leave())
+        kin__resolve_forget();
     kin__signal_leave(sched);
     if (rc < 0) {
         kin__budget_settle(first);

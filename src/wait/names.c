@@ -80,16 +80,20 @@ static unsigned read_number(const char *text, unsigned max)
 
 /* ---- resolv.conf ---- */
 
-static void add_server(struct kin__names *names, char *word, bool allows_ports)
+/* An address, or one with its port: "127.0.0.1#5353". */
+static void add_server(struct kin__names *names, char *word)
 {
     struct kin__hostport from = {.port = PORT};
-    char *port = allows_ports ? strchr(word, '#') : NULL;
-    if (port) {
-        from.port = (uint16_t)read_number(port + 1, UINT16_MAX);
-        *port = '\0';
+    size_t size = strcspn(word, "#");
+    if (word[size]) {
+        const char *port = word + size + 1;
+        if (port[strspn(port, "0123456789")])
+            return;
+        from.port = (uint16_t)read_number(port, UINT16_MAX);
+        word[size] = '\0';
     }
-    size_t size = strlen(word);
-    if (size == 0 || size >= sizeof(from.host) || names->server_count == KIN__NAMES_SERVERS)
+    if (size == 0 || size >= sizeof(from.host) || from.port == 0 ||
+        names->server_count == KIN__NAMES_SERVERS)
         return;
     memcpy(from.host, word, size + 1);
     if (strcmp(word, "*") != 0 &&
@@ -134,7 +138,7 @@ static void read_options(struct kin__names *names, char *line)
         names->attempts = 1;
 }
 
-void kin__names_read_conf(struct kin__names *names, char *text, bool allows_ports)
+void kin__names_read_conf(struct kin__names *names, char *text)
 {
     char *line, *word;
     names->ndots = 1;
@@ -144,7 +148,7 @@ void kin__names_read_conf(struct kin__names *names, char *text, bool allows_port
         if (*line == '#' || !(word = next_word(&line)))
             continue;
         if (strcmp(word, "nameserver") == 0 && (word = next_word(&line)))
-            add_server(names, word, allows_ports);
+            add_server(names, word);
         else if (word && (strcmp(word, "search") == 0 || strcmp(word, "domain") == 0))
             read_search(names, line);
         else if (word && strcmp(word, "options") == 0)
@@ -295,7 +299,7 @@ static int load_both(struct kin__names *names, const struct kin__names_files *fi
     char *conf = load(files->conf, CONF_MAX);
     if (!conf)
         return -ENOMEM;
-    kin__names_read_conf(names, conf, files->allows_ports);
+    kin__names_read_conf(names, conf);
     kin__heap_free(conf);
     char *hosts = load(files->hosts, HOSTS_MAX);
     return hosts ? kin__names_read_hosts(names, hosts) : -ENOMEM;

@@ -34,7 +34,6 @@ struct kin__names {
 
 struct kin__names_files {
     const char *conf, *hosts;
-    bool allows_ports; /* "nameserver 127.0.0.1#5353", for tests */
 };
 
 /* Reads the files, unless they are as before was made from: then *out is NULL. A file that is not
@@ -44,7 +43,7 @@ int kin__names_load(const struct kin__names_files *files, const struct kin__name
 void kin__names_destroy(struct kin__names *names);
 
 /* The two readers. text is changed; that of hosts is taken over, on failure too. */
-void kin__names_read_conf(struct kin__names *names, char *text, bool allows_ports);
+void kin__names_read_conf(struct kin__names *names, char *text);
 int kin__names_read_hosts(struct kin__names *names, char *text);
 
 /* The addresses that hosts has for a name in lower case, in its order: how many, at most cap. */

@@ -21,8 +21,5 @@ int kin__resolve(const struct kin__hostport *from, bool is_passive, struct kin__
 
 /* Forgets what was read and what was answered: for the end of the last runtime. */
 void kin__resolve_forget(void);
-/* For tests: other files than the machine's, in which servers may have ports (127.0.0.1#5353); the
- * paths are kept. NULL: the machine's. Forgets everything. */
-void kin__resolve_use(const char *conf, const char *hosts);
 
 #endif

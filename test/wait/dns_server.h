@@ -101,6 +101,17 @@ static void dns_put_lie(struct message *m, const struct dns_request *request, un
     dns_put_address(m, request->type, dns_lie, dns_lie);
 }
 
+/* Says more than it was asked: its records must count for nobody but the name in the question. */
+static void dns_put_poison(struct message *m, unsigned type)
+{
+    size_t size = type == TYPE_A ? 4 : 16;
+    dns_put_address(m, type, dns_v4, dns_v6);
+    put_answer(m, "victim.test", type, 3000, dns_lie, size);
+    put_alias(m, "alias.test", 3000, "victim.test");
+    set_u16(m, 10, 1); /* and once more, behind the answers */
+    put_record(m, "victim.test", type, 3000, dns_lie, size);
+}
+
 /* What the server says; false: nothing. */
 static bool dns_answer(struct dns_server *server, const struct dns_request *request,
                        struct message *m)
@@ -124,6 +135,16 @@ static bool dns_answer(struct dns_server *server, const struct dns_request *requ
     } else if (dns_is(request, "loop") && is_first) {
         put_alias(m, NULL, 300, "b.test");
         put_alias(m, "b.test", 300, request->name);
+    } else if (dns_is(request, "circle") && is_first) { /* a name that points at itself */
+        size_t at = m->size;
+        put_answer(m, NULL, request->type, 300, dns_lie, request->type == TYPE_A ? 4 : 16);
+        set_u16(m, at, 0xc000 | (unsigned)at);
+    } else if (dns_is(request, "counts") && is_first) { /* more of everything than there is */
+        dns_put_address(m, request->type, dns_lie, dns_lie);
+        for (size_t at = 6; at < 12; at += 2)
+            set_u16(m, at, 0xffff);
+    } else if (dns_is(request, "generous")) {
+        dns_put_poison(m, request->type);
     } else if (dns_is(request, "noise") && is_first) {
         for (size_t i = 2; i < m->size; i++)
             m->bytes[i] = (uint8_t)(i * 37);
@@ -135,7 +156,8 @@ static bool dns_answer(struct dns_server *server, const struct dns_request *requ
         put_answer(m, NULL, request->type, 0, request->type == TYPE_A ? dns_v4 : dns_v6,
                    request->type == TYPE_A ? 4 : 16);
     } else if (!request->is_stream && (dns_is(request, "long") || dns_is(request, "drip") ||
-                                       (dns_is(request, "hangup") && is_first))) {
+                                       ((dns_is(request, "hangup") || dns_is(request, "stall")) &&
+                                        is_first))) {
         put_head(m, request->id, 0x0200, request->name, request->type);
     } else if (dns_is(request, "long")) {
         for (unsigned i = 0; i < 3000; i++)
@@ -157,6 +179,9 @@ static void dns_mislead(struct dns_server *server, const struct dns_request *req
         dns_put_lie(m, request, request->id ^ 1, request->name);
     } else if (dns_is(request, "wrongname")) {
         dns_put_lie(m, request, request->id, "other.test");
+    } else if (dns_is(request, "wrongtype")) {
+        dns_put_lie(m, request, request->id, request->name);
+        set_u16(m, 12 + strlen(request->name) + 2, request->type ^ TYPE_A ^ TYPE_AAAA);
     } else if (dns_is(request, "elsewhere")) {
         EXPECT_EQ(kin_udp_open("127.0.0.1:0", &elsewhere), 0);
         dns_put_lie(m, request, request->id, request->name);
@@ -215,6 +240,8 @@ static int dns_serve_stream(struct dns_server *server, int conn, struct message 
         return rc;
     EXPECT(dns_read_request(bytes, done, &request));
     atomic_fetch_add(&server->streams, 1);
+    if (dns_is(&request, "stall")) /* until the other side has had enough */
+        return kin_read(conn, head, 1, KIN_NEVER) == KIN_CANCELLED ? KIN_CANCELLED : 0;
     if (!dns_answer(server, &request, m))
         return 0;
     head[0] = (uint8_t)(m->size >> 8);
