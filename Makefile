@@ -13,7 +13,7 @@ test    = command -v python3 >/dev/null || { echo "python3 is needed to run the 
           echo "0 passed, 1 failed, 0 skipped"; exit 1; }; python3 tools/test.py
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all run test check check-hard model bench soak lab-deep install dist man clean help
+.PHONY: all run test check check-hard model bench soak fuzz lab-deep install dist man clean help
 all:
 	@$(CMAKE) -S . -B build/release -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX=$(PREFIX)
 	@$(call build,build/release)
@@ -50,14 +50,22 @@ bench:
 	@tools/deps.sh bench
 	@python3 bench/run.py
 
-## make soak                 a million connections, and what is left of them; takes minutes
-soak: export KIN_SOAK = 1000000
-soak: export KIN_TEST_SCALE = 10
-soak: export KIN_SOAK_FIGURES = $(CURDIR)/build/soak.txt
+## make soak [SECONDS=60]    a million connections, then cancellations of everything for so long
+soak: export KIN_SOAK = $(or $(CYCLES),1000000)
+soak: export KIN_SOAK_S = $(or $(SECONDS),60)
+# What is counted as in use is: without caches of the allocator.
+soak: export GLIBC_TUNABLES = glibc.malloc.tcache_count=0
 soak:
-	@rm -f build/soak.txt
-	@$(test) --stage release --only net_soak
-	@cat build/soak.txt
+	@$(CMAKE) -S . -B build/soak -DCMAKE_BUILD_TYPE=Release -DKIN_TESTS=ON >/dev/null
+	@$(call build,build/soak) --target test_api_net_soak_test test_stress_io_soak_test >/dev/null
+	@build/soak/test/api/net_soak_test --here
+	@build/soak/test/stress/io_soak_test --here
+	@echo "soak: nothing is left behind"
+
+## make fuzz [SECONDS=60]    feed what comes from outside to libFuzzer, so long for each reader
+fuzz: export KIN_FUZZ_S = $(or $(SECONDS),60)
+fuzz:
+	@$(test) --stage fuzz --only "$(ONLY)"
 
 ## make lab-deep             the large explorations of atom mode, too; takes long
 lab-deep: export KIN_ATOMS_DEEP = 1

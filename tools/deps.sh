@@ -15,7 +15,8 @@ run_packages="gcc libc6-dev make cmake"
 
 test_packages="$run_packages g++ clang libclang-rt-14-dev python3 pkg-config binutils gdb valgrind
     libc6-dbg libunwind-dev spin qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross mandoc
-    curl netcat-openbsd socat libcurl4-openssl-dev libhiredis-dev libpq-dev"
+    curl netcat-openbsd socat bind9-dnsutils dnsmasq-base libcurl4-openssl-dev libhiredis-dev
+    libpq-dev"
 
 bench_packages="$run_packages g++ python3 golang-go libboost-fiber-dev libboost-context-dev
     erlang-base libtbb-dev rustc cargo librust-tokio-dev librust-num-cpus-dev libuv1-dev"

@@ -34,7 +34,8 @@ FLOORS_HARD = ["task", "sched", "park", "wait", "scope", "api", "spec"]
 POLLERS = ["uring", "epoll"]
 POLLER_TESTS = re.compile(r"^(wait/(poll|poller|io|net|file|copy|reader|writer|query|resolve|"
                           r"select|uring|signal|process)|api/(io|net|net_soak|file|reader|"
-                          r"resolve|select_outside|blocking|signal|process|every_wait))_test$")
+                          r"resolve|select_outside|blocking|signal|process|every_wait)|"
+                          r"stress/io_soak)_test$")
 HARD_MODES = ["park", "steal", "one", "wrap", "slow", "stack"]
 # Skips that are right, with KIN_STRICT too: what an emulator or a sanitizer cannot have.
 EXPECTED_SKIPS = [("valgrind", "mem/stack_test stacks_past_the_cap_on_guards_have_canaries"),
@@ -49,6 +50,7 @@ EXPECTED_SKIPS += [("aarch64", "io_uring is refused here")]  # the emulator has 
 # Servers are not installed for a test; where they are, it runs.
 EXPECTED_SKIPS += [("foreign", "foreign " + test)
                    for test in ("library_hiredis", "library_libpq", "echo_nc_v6")]
+EXPECTED_SKIPS += [("foreign", "foreign_dns server_v6")]
 FLOORS_VALGRIND = ["base", "mem", "task", "scope"]
 FLOORS_SWITCH = ["plat", "mem", "task", "sched", "park", "stress"]  # what a switch can break
 
@@ -466,7 +468,9 @@ def stage_install(ctx):
     def files():
         wanted = ["lib/libkin.a", "lib/libkin.so", "lib/libkin.so.0", "include/kin/kin.h",
                   "lib/pkgconfig/kin.pc", "lib/cmake/kin/kin-config.cmake",
-                  "share/man/man3/kin_spawn.3", "share/man/man7/kin.7", "bin/kin"]
+                  "share/man/man3/kin_spawn.3", "share/man/man7/kin.7", "bin/kin",
+                  "lib/libkin-lab.a", "lib/pkgconfig/kin-lab.pc", "share/man/man1/kin-lab.1",
+                  "lib/libkin-atoms.a", "lib/pkgconfig/kin-atoms.pc"]
         absent = [name for name in wanted if not os.path.exists(os.path.join(moved, name))]
         left = [name for name in os.listdir(os.path.join(staged, "opt"))]
         if absent or left:
@@ -475,6 +479,7 @@ def stage_install(ctx):
     item(ctx, "install_files", files)
     install_pkgconfig(ctx, scratch, moved)
     install_cmake(ctx, scratch, moved)
+    install_lab(ctx, scratch, moved)
 
     def symbols():
         must([sys.executable, "tools/symbols.py", os.path.join(moved, "lib/libkin.so.0")])
@@ -539,7 +544,49 @@ def install_cmake(ctx, scratch, moved):
         "add_subdirectory", ["app_c", "app_cpp"], "-DBUILD_SHARED_LIBS=ON"))
 
 
+def install_lab(ctx, scratch, moved):
+    """Tests of users with the lab as it is installed: by pkg-config and by CMake."""
+    env = {"PKG_CONFIG_PATH": os.path.join(moved, "lib/pkgconfig")}
+
+    def compiled(name, compiler, source, *options):
+        program = os.path.join(scratch, name)
+        words = must(["pkg-config", "--cflags", "--libs", "kin-lab"], env=env).split()
+        must(compiler + ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O2"] + list(options) +
+             ["test/consumer/" + source, "-o", program] + words)
+        return program
+
+    def passes(program):
+        output = must([program], timeout=60, cwd=scratch)
+        if "1 passed (1 completely)" not in output:
+            raise Failure("the program printed: " + output)
+
+    def finds():
+        program = compiled("bank_waits", ["gcc", "-std=c11"], "bank.c", "-DPATIENCE=KIN_NEVER")
+        command = [program]
+        for _ in range(2):
+            status, output = run(command, timeout=60, cwd=scratch)
+            if status != 1 or "bank_balances: deadlock" not in output:
+                raise Failure("status %d, expected 1\n%s" % (status, output))
+            command = [program, "--replay"] + re.findall(r"--replay (\S+\.kinlab)", output)
+
+    def found_by_cmake():
+        directory = os.path.join(scratch, "find_package_lab")
+        must(["cmake", "-S", "test/consumer/find_package", "-B", directory,
+              "-DCMAKE_PREFIX_PATH=" + moved], timeout=120)
+        must(["cmake", "--build", directory, "--target", "bank"], timeout=600)
+        passes(os.path.join(directory, "bank"))
+
+    item(ctx, "install_pkgconfig_lab_c11", lambda: passes(
+        compiled("bank", ["gcc", "-std=c11"], "bank.c")))
+    item(ctx, "install_pkgconfig_lab_cpp17", lambda: must(
+        [compiled("lab_cpp", ["g++", "-std=c++17"], "lab.cpp")], timeout=60))
+    item(ctx, "install_pkgconfig_lab_finds_and_replays", finds)
+    item(ctx, "install_find_package_lab", found_by_cmake)
+
+
 def stage_dist(ctx):
+    if ctx.wants("without_lab"):
+        script(ctx, "without_lab", [sys.executable, "test/tools/without_lab_test.py"])
     parts = ("sources", "gcc", "clang", "aarch64", "generic", "cpp")
     if not any(ctx.wants("dist_" + part) for part in parts):
         return
@@ -666,12 +713,42 @@ def stage_foreign(ctx):
     status, output = configure_and_build(
         ctx, "examples-release", ["-DCMAKE_BUILD_TYPE=Release", "-DKIN_TESTS=OFF",
                                   "-DCMAKE_C_FLAGS=-Werror"],
-        ["example_echo", "example_proxy"] + ["example_foreign_" + name for name in libraries])
+        ["example_echo", "example_proxy", "example_resolve"] +
+        ["example_foreign_" + name for name in libraries])
     if status != 0:
         ctx.results.fail("the build of the examples", errors_in(output))
         return
-    script(ctx, "foreign", [sys.executable, "test/foreign/foreign_test.py",
-                            os.path.join(BUILD, "examples-release", "examples")])
+    examples = os.path.join(BUILD, "examples-release", "examples")
+    script(ctx, "foreign", [sys.executable, "test/foreign/foreign_test.py", examples])
+    script(ctx, "foreign_dns", [sys.executable, "test/foreign/dns_test.py", examples])
+
+
+def stage_fuzz(ctx):
+    """Programs of libFuzzer's, each for a fixed number of rounds, or for KIN_FUZZ_S seconds. What
+    they have learnt stays in build/fuzz, and so does what breaks one."""
+    names = [os.path.basename(path)[:-len("_fuzz.c")]
+             for path in sorted(glob.glob(os.path.join(ROOT, "test", "fuzz", "*_fuzz.c")))]
+    names = [name for name in names if ctx.wants("fuzz_" + name)]
+    if not names:
+        return
+    if have("clang"):
+        ctx.results.skip("fuzz", "clang is not installed")
+        return
+    status, output = configure_and_build(
+        ctx, "asan", ASAN_FLAGS + ["-DKIN_TESTS=ON", "-DCMAKE_C_FLAGS=-Werror", "-UKIN_CHOSEN"],
+        ["fuzz_" + name for name in names])
+    if status != 0:
+        ctx.results.fail("the build of the programs for fuzzing", errors_in(output))
+        return
+    seconds = int(os.environ.get("KIN_FUZZ_S") or 0)
+    for name in names:
+        kept = os.path.join(BUILD, "fuzz", name)
+        os.makedirs(kept, exist_ok=True)
+        command = [os.path.join(BUILD, "asan", "fuzz_" + name), "-timeout=20", "-max_len=700",
+                   "-dict=test/fuzz/%s.dict" % name, "-artifact_prefix=%s/fuzz/" % BUILD]
+        command += ["-max_total_time=%d" % seconds, kept] if seconds else ["-runs=300000"]
+        item(ctx, "fuzz_" + name, lambda name=name, command=command: log(
+            "fuzz", name, must(command, timeout=seconds + 600)))
 
 
 def stage_man(ctx):
@@ -765,6 +842,7 @@ STAGES = [
     ("dist", "the amalgamation", stage_dist),
     ("examples", "examples and the showcase, built and run", stage_examples),
     ("foreign", "programs and libraries of others on the loopback", stage_foreign),
+    ("fuzz", "what comes from outside, by libFuzzer", stage_fuzz),
     ("man", "man pages and the examples in the headers", stage_man),
 ]
 

@@ -16,7 +16,6 @@ import glob
 import hashlib
 import http.server
 import os
-import shutil
 import signal
 import socket
 import struct
@@ -25,43 +24,11 @@ import sys
 import tempfile
 import threading
 import time
-import traceback
 
-LIMIT_S = 60  # of any step; none takes a second on an idle machine
+sys.dont_write_bytecode = True
+from peers import LIMIT_S, Skip, example, expect, main, need, run
+
 LARGE = bytes(range(256)) * 4096
-EXAMPLES = ""
-
-
-class Skip(Exception):
-    """The test cannot run here; the reason is the argument."""
-
-
-def need(program):
-    path = shutil.which(program)
-    if not path:
-        raise Skip(program + " is not installed")
-    return path
-
-
-def example(name):
-    path = os.path.join(EXAMPLES, name)
-    if not os.path.exists(path):
-        raise Skip("the example %s is not built" % name)
-    return path
-
-
-def expect(actual, expected):
-    if actual != expected:
-        raise AssertionError("%.200r instead of %.200r" % (actual, expected))
-
-
-def run(command, given=b"", **options):
-    """What a program answers to what it is given."""
-    done = subprocess.run(command, input=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          timeout=LIMIT_S, check=False, **options)
-    if done.returncode != 0:
-        raise AssertionError("%s: status %d: %s" % (command[0], done.returncode, done.stderr))
-    return done.stdout
 
 
 # ---- servers ----
@@ -375,28 +342,5 @@ def test_library_libpq():
             expect(rows, ["%d\t%s" % (n, "x" * 1000) for n in range(1, 501)])
 
 
-# ---- the whole ----
-
-
-def main():
-    global EXAMPLES  # pylint: disable=global-statement
-    EXAMPLES = os.path.abspath(sys.argv[1])
-    only = sys.argv[2] if len(sys.argv) > 2 else ""
-    failed = 0
-    for name, test in list(globals().items()):
-        name = name.replace("test_", "", 1) if name.startswith("test_") else ""
-        if not name or only not in name:
-            continue
-        try:
-            test()
-            print("ok   " + name, flush=True)
-        except Skip as reason:
-            print("skip %s %s" % (name, reason), flush=True)
-        except Exception:  # one that fails must not hide the others
-            failed += 1
-            print("FAIL %s\n%s" % (name, traceback.format_exc()), flush=True)
-    return 1 if failed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(globals()))
