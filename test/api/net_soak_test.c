@@ -4,23 +4,18 @@
  * behind: no descriptor, no byte, no mapping.
  * Method: clients and a server over the loopback, random cycles in three runtimes one after the
  * other; what the process holds after the last is held against what it held after the first.
- * KIN_SOAK=n runs n cycles in all; `make soak` runs a million. KIN_SOAK_FIGURES names a file to
- * which figures go.
+ * KIN_SOAK=n runs n cycles in all and says how far it is; `make soak` runs a million.
  *
  * Connections go to many addresses of the loopback: one alone would run out of ports, which the
  * system keeps for a while after a connection.
  */
-#include "api/in_runtime.h"
+#include "api/held.h"
 
 #include <kin/io.h>
 #include <kin/net.h>
 
-#include <dirent.h>
-#include <malloc.h>
 #include <stdint.h>
 #include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
 
 #define CYCLES 20000
 #define RUNS 3 /* the second with one worker, the others with two */
@@ -32,17 +27,11 @@ struct soak {
     int tcp, unix_; /* listeners */
     int port;
     char path[64];
+    bool is_long;
     _Atomic int64_t left;   /* cycles that nobody has begun */
     _Atomic int64_t served; /* connections that the server has closed */
     _Atomic int64_t opened, cancelled, late, reset;
 };
-
-static uint64_t next_random(uint64_t *state)
-{
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    return *state ^= *state << 17;
-}
 
 /* ---- the server ---- */
 
@@ -204,7 +193,6 @@ static int run_cycles(void *arg)
 {
     struct soak *soak = arg;
     char addr[KIN_ADDR_MAX];
-    uint64_t random = kin_test_seed() | 1;
     snprintf(soak->path, sizeof(soak->path), "unix:@kin-soak-%d", (int)getpid());
     EXPECT_EQ(kin_tcp_listen("0.0.0.0:0", NULL, &soak->tcp), 0);
     EXPECT_EQ(kin_unix_listen(soak->path, NULL, &soak->unix_), 0);
@@ -213,88 +201,50 @@ static int run_cycles(void *arg)
     KIN_NURSERY(servers);
     EXPECT_EQ(kin_spawn_copy(&servers, serve, KIN_ARGS(struct conn, soak, soak->tcp)), 0);
     EXPECT_EQ(kin_spawn_copy(&servers, serve, KIN_ARGS(struct conn, soak, soak->unix_)), 0);
+    KIN_NURSERY(watchers);
+    if (soak->is_long)
+        EXPECT_EQ(kin_spawn_copy(&watchers, show_progress,
+                                 KIN_ARGS(struct progress, "connections", &soak->served)), 0);
     KIN_NURSERY(clients);
-    for (int i = 0; i < CLIENTS; i++) {
-        struct child client = {soak, next_random(&random), false};
+    for (unsigned i = 0; i < CLIENTS; i++) {
+        struct child client = {soak, first_random(i), false};
         EXPECT_EQ(kin_spawn_copy(&clients, be_client, &client, sizeof(client)), 0);
     }
     EXPECT_EQ(kin_nursery_join(&clients, NULL), 0);
+    kin_nursery_cancel(&watchers, 0);
+    EXPECT_EQ(kin_nursery_join(&watchers, NULL), KIN_CANCELLED);
     EXPECT_EQ(kin_close(soak->tcp), 0);
     EXPECT_EQ(kin_close(soak->unix_), 0);
     return kin_nursery_join(&servers, NULL);
 }
 
-/* What the process holds. */
-struct held {
-    int descriptors;
-    int64_t heap_bytes, mapped_bytes;
-};
-
-static struct held hold(void)
-{
-    struct held held = {0, 0, 0};
-    long long pages = 0;
-    DIR *dir = opendir("/proc/self/fd");
-    FILE *file = fopen("/proc/self/statm", "r");
-    EXPECT(dir != NULL && file != NULL);
-    while (readdir(dir))
-        held.descriptors++;
-    EXPECT_EQ(fscanf(file, "%lld", &pages), 1);
-    closedir(dir);
-    fclose(file);
-    held.mapped_bytes = pages * sysconf(_SC_PAGESIZE);
-#if defined(__GLIBC__) && !SANITIZED /* a sanitizer finds leaks itself */
-#if __GLIBC_PREREQ(2, 33)
-    held.heap_bytes = (int64_t)mallinfo2().uordblks;
-#endif
-#endif
-    return held;
-}
-
-static double seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 /* One runtime, and what is held after it. */
-static struct held run_once(unsigned workers, int64_t cycles)
+static struct held run_once(unsigned workers, int64_t cycles, bool is_long)
 {
-    const char *path = getenv("KIN_SOAK_FIGURES");
-    struct soak soak = {.tcp = -1, .unix_ = -1, .left = cycles};
-    double start = seconds();
+    struct soak soak = {.tcp = -1, .unix_ = -1, .left = cycles, .is_long = is_long};
+    kin_time start = kin_now();
     EXPECT_EQ(run_reporting(workers, run_cycles, &soak, NULL), 0);
     struct held held = hold();
     EXPECT_GE(soak.served, soak.opened); /* a cancelled connect may have reached the server */
     EXPECT_GT(soak.cancelled, 0);
     EXPECT_GT(soak.reset, 0);
-    FILE *figures = path ? fopen(path, "a") : NULL;
-    if (figures) {
-        fprintf(figures, "%lld cycles, %u workers, %.1f s: %lld opened, %lld served, ",
-                (long long)cycles, workers, seconds() - start, (long long)soak.opened,
-                (long long)soak.served);
-        fprintf(figures, "%lld cancelled, %lld late, %lld reset; then ", (long long)soak.cancelled,
-                (long long)soak.late, (long long)soak.reset);
-        fprintf(figures, "%d descriptors, %lld bytes of heap, %lld mapped\n", held.descriptors,
-                (long long)held.heap_bytes, (long long)held.mapped_bytes);
-        fclose(figures);
-    }
+    printf("  %lld cycles with %u workers in %lld ms: %lld opened, %lld served, ",
+           (long long)cycles, workers, (long long)((kin_now() - start) / KIN_MS(1)),
+           (long long)soak.opened, (long long)soak.served);
+    printf("%lld cancelled, %lld late, %lld reset; then ", (long long)soak.cancelled,
+           (long long)soak.late, (long long)soak.reset);
+    print_held(held);
     return held;
 }
 
 KIN_TEST_LIMIT(connections_leave_nothing_behind, "", 120)
 {
-    const char *wanted = getenv("KIN_SOAK");
+    int64_t wanted = number_or("KIN_SOAK", 0);
     int64_t slower = (SANITIZED ? 2 : 1) * (int64_t)kin_test_scale();
-    int64_t cycles = wanted ? atoll(wanted) : CYCLES / slower;
+    int64_t cycles = wanted ? wanted : CYCLES / slower;
     struct held held[RUNS];
-    mallopt(M_ARENA_MAX, 1); /* another thread, another arena: that would look like a leak */
+    hold_one_arena();
     for (int i = 0; i < RUNS; i++)
-        held[i] = run_once(i == 1 ? 1 : 2, cycles / RUNS);
-    EXPECT_EQ(held[RUNS - 1].descriptors, held[0].descriptors);
-    /* the allocator's own caches differ a little */
-    EXPECT_LT(held[RUNS - 1].heap_bytes - held[0].heap_bytes, 32 * 1024);
-    if (!SANITIZED) /* room for what an emulator keeps */
-        EXPECT_LT(held[RUNS - 1].mapped_bytes - held[0].mapped_bytes, 8 * 1024 * 1024);
+        held[i] = run_once(i == 1 ? 1 : 2, cycles / RUNS, wanted != 0);
+    expect_held(held[RUNS - 1], held[0]);
 }

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What tests that go on for long share: what a process holds, how far they are, and chance.
+ */
+#ifndef KIN_TEST_HELD_H
+#define KIN_TEST_HELD_H
+
+#include "api/in_runtime.h"
+
+#include <dirent.h>
+#include <malloc.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+struct held {
+    int descriptors, threads, children;
+    int64_t heap_bytes, mapped_bytes;
+};
+
+static int count_entries(const char *path)
+{
+    int count = 0;
+    DIR *dir = opendir(path);
+    EXPECT(dir != NULL);
+    while (readdir(dir))
+        count++;
+    closedir(dir);
+    return count;
+}
+
+__attribute__((unused)) static struct held hold(void)
+{
+    struct held held = {0};
+    long long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    EXPECT(file != NULL);
+    EXPECT_EQ(fscanf(file, "%lld", &pages), 1);
+    fclose(file);
+    held.descriptors = count_entries("/proc/self/fd") - 3; /* without itself */
+    for (int i = 0; i < 1000 && (held.threads = count_entries("/proc/self/task") - 2) > 1; i++)
+        usleep(1000); /* one that was joined is still seen for a moment */
+    held.children = waitpid(-1, NULL, WNOHANG) != -1 || errno != ECHILD;
+    held.mapped_bytes = pages * sysconf(_SC_PAGESIZE);
+#if defined(__GLIBC__) && !SANITIZED /* a sanitizer finds leaks itself */
+#if __GLIBC_PREREQ(2, 33)
+    held.heap_bytes = (int64_t)mallinfo2().uordblks;
+#endif
+#endif
+    return held;
+}
+
+/* Call it before anything is held: another thread, another arena, which would look like a leak. */
+__attribute__((unused)) static void hold_one_arena(void)
+{
+    mallopt(M_ARENA_MAX, 1);
+}
+
+/* Nothing more is held than before, but for what the allocator and an emulator keep. */
+__attribute__((unused)) static void expect_held(struct held now, struct held before)
+{
+    EXPECT_EQ(now.descriptors, before.descriptors);
+    EXPECT_LE(now.threads, before.threads);
+    EXPECT_EQ(now.children, 0);
+    EXPECT_LT(now.heap_bytes - before.heap_bytes, 32 * 1024);
+    if (!SANITIZED)
+        EXPECT_LT(now.mapped_bytes - before.mapped_bytes, 8 * 1024 * 1024);
+}
+
+__attribute__((unused)) static void print_held(struct held held)
+{
+    printf("%d descriptors, %d threads, %lld bytes of heap, %lld mapped\n", held.descriptors,
+           held.threads, (long long)held.heap_bytes, (long long)held.mapped_bytes);
+    fflush(stdout);
+}
+
+/* Says every few seconds how far it is; ends when it is cancelled. */
+struct progress {
+    const char *what;
+    _Atomic int64_t *count;
+};
+
+__attribute__((unused)) static int show_progress(void *arg)
+{
+    struct progress *progress = arg;
+    for (int seconds = 5; kin_sleep(kin_after(KIN_SEC(5))) == 0; seconds += 5) {
+        printf("  %d s: %lld %s\n", seconds, (long long)atomic_load(progress->count),
+               progress->what);
+        fflush(stdout);
+    }
+    return 0;
+}
+
+/* Random numbers: where the one with this number begins, and how it goes on. */
+__attribute__((unused)) static uint64_t first_random(unsigned number)
+{
+    uint64_t state = kin_test_seed() + (number + 1) * UINT64_C(0x9e3779b97f4a7c15);
+    state = (state ^ state >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    return (state ^ state >> 31) | 1;
+}
+
+static uint64_t next_random(uint64_t *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    return *state ^= *state << 17;
+}
+
+/* A number in the environment, or what it is without. */
+__attribute__((unused)) static int64_t number_or(const char *name, int64_t otherwise)
+{
+    const char *given = getenv(name);
+    return given && *given ? atoll(given) : otherwise;
+}
+
+#endif
