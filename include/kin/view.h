@@ -50,6 +50,35 @@ KIN_API int kin_stats_get(struct kin_stats *out);
 KIN_API int kin_dump(int fd);
 
 /**
+ * kin_record_dump - write down what the scheduler did lately.
+ * @fd: where to.
+ *
+ * A runtime is recorded when KIN_RECORD is set in the environment of kin_run: each worker keeps its
+ * latest decisions (who ran, waited for what, was woken by whom, how it ended) in a ring of
+ * KIN_RECORD_BYTES, 64 KiB if that is not set. With KIN_RECORD=path the record is written to that
+ * file when the first task panics, is stuck or overflows its stack, on a deadlock, when a check of
+ * kin fails, or else when kin_run returns; with KIN_RECORD=1 only if one of these happens, to
+ * kin-PID.kinrecord in the current directory. This call writes it at any time, and stops nobody for
+ * that. `kin record` draws it, and makes a schedule of it that the lab follows: see doc/lab.md.
+ *
+ * Recording costs around a tenth of a microsecond for each decision; without it, it costs nothing.
+ *
+ * Example:
+ *     #include <errno.h>
+ *     int on_request(void *arg)
+ *     {
+ *         int rc = kin_record_dump(*(int *)arg);
+ *         return rc == KIN_UNSUPPORTED || rc == -EBUSY ? 0 : rc;
+ *     }
+ *
+ * From:    task
+ * Parks:   no; writing may block the thread
+ * Returns: 0, KIN_NOTASK, KIN_UNSUPPORTED when the runtime is not recorded, -EBADF, -EBUSY while
+ *          somebody else writes it
+ */
+KIN_API int kin_record_dump(int fd);
+
+/**
  * kin_lock_cycles - find rings of locks, each held by a task that waits for the next.
  * @fd: where each ring is printed to, a line for each task in it.
  *

@@ -37,6 +37,8 @@ int64_t kin__thread_cpu_ns(const struct kin__thread *thread);
 bool kin__thread_is_asleep(const struct kin__thread *thread);
 /* How many threads the process has, without those that the kernel has in it; 0: cannot be told. */
 unsigned kin__process_threads(void);
+/* The number of the process. */
+unsigned kin__process_id(void);
 /* Describes the calling thread, for the two functions above; never joined. */
 void kin__thread_adopt(struct kin__thread *thread);
 /* Offers the CPU to another thread of the system. */

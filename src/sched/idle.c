@@ -20,6 +20,7 @@
  * are spun.
  */
 #include "sched/sched.h"
+#include "sched/tape.h"
 
 #define ONE_SEARCHER 1u
 #define ONE_SLEEPER (1u << 16)
@@ -225,8 +226,12 @@ static bool sleep_listed(struct kin__worker *worker, bool was_searching, int64_t
     if (!is_needed && !kin__load_acquire(&sched->is_stopping) &&
         !(kin__load_relaxed(&worker->attention) & KIN__DRAIN)) {
         kin__store_relaxed(&worker->state, KIN__WORKER_SLEEP); /* alone: for others to see */
+        if (KIN__UNLIKELY(sched->tape != NULL))
+            kin__tape_sleeps(worker, true);
         if (!sleep_outside(worker, moment_ns, woken))
             sleep_inside(worker, moment_ns);
+        if (KIN__UNLIKELY(sched->tape != NULL))
+            kin__tape_sleeps(worker, false);
         kin__store_relaxed(&worker->state, KIN__WORKER_ACTIVE); /* alone: for others to see */
     }
     /* Pushes that came while this worker searched have relied on it: what it saw just now, it does

@@ -34,7 +34,7 @@ int kin__pool_start_locked(struct kin__sched *sched, struct kin__worker *worker)
     kin__text_init(&text, name, sizeof(name));
     kin__text_printf(&text, "kin-%u", (unsigned)worker->index);
     /* alone: the slot is dead, nobody else writes these */
-    kin__store_relaxed(&worker->attention, 0u);
+    kin__store_relaxed(&worker->attention, sched->tape ? KIN__TAPED : 0u);
     kin__store_relaxed(&worker->state, KIN__WORKER_ACTIVE); /* alone: as above */
     kin__store_relaxed(&worker->is_replaced, 0u); /* relaxed: a hint for sleepers */
     worker->seen_progress = UINT64_MAX;

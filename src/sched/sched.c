@@ -5,6 +5,7 @@
 #include "sched/sched.h"
 
 #include "base/bits.h"
+#include "sched/tape.h"
 #include "task/budget.h"
 
 #include <errno.h>
@@ -18,20 +19,53 @@ static void push_outside(struct kin__sched *sched, struct kin__task *task)
 {
     (void)kin__add_relaxed(&sched->visitors, 1u);       /* relaxed: released by the queue's lock */
     (void)kin__add_relaxed(&sched->pushed_outside, 1u); /* alone: a counter */
+    if (KIN__UNLIKELY(sched->tape != NULL))
+        kin__tape_pushed_outside(sched, task);
     kin__inject_push(&sched->inject, task, task, 1);
     kin__idle_wake_one(sched);
     (void)kin__sub_acq_rel(&sched->visitors, 1u); /* pairs with the load in wait_for_visitors */
 }
 
-/* From outside of the task's runtime; or there is none, and a plain thread waits. */
-static __attribute__((noinline)) void schedule_slow(struct kin__task *task)
+/* Notes a task that is about to become runnable. The caller's worker, if that is where it goes;
+ * NULL: it goes to the global queue. */
+static struct kin__worker *note_local(const struct kin__sched *sched, const struct kin__task *task)
+{
+    struct kin__worker *worker = kin__worker_self();
+    if (KIN__LIKELY(!sched->tape) || !worker || worker->sched != sched)
+        return NULL;
+    kin__tape_pushed(worker, task, kin__worker_current(worker));
+    return worker;
+}
+
+/* From outside of the task's runtime, or that is recorded; or there is none, and a plain thread
+ * waits. Who has a task that belongs to the caller's worker after all gets that. */
+static struct kin__worker *schedule_far(struct kin__task *task)
 {
     if (task->flags & KIN__TASK_THREAD) {
         kin__store_release(&task->woken, 1u); /* pairs with the acquire in park/thread.c */
         kin__futex_wake(&task->woken, 1); /* frames stay mapped: at worst it wakes a stranger */
-        return;
+        return NULL;
     }
-    push_outside(kin__task_sched(task), task);
+    struct kin__sched *sched = kin__task_sched(task);
+    struct kin__worker *worker = note_local(sched, task);
+    if (!worker)
+        push_outside(sched, task);
+    return worker;
+}
+
+/* Each has one argument, or the fast halves would pay for the second. */
+static __attribute__((noinline)) void schedule_slow(struct kin__task *task)
+{
+    struct kin__worker *worker = schedule_far(task);
+    if (worker)
+        kin__worker_push_ready(worker, task);
+}
+
+static __attribute__((noinline)) void schedule_last_slow(struct kin__task *task)
+{
+    struct kin__worker *worker = schedule_far(task);
+    if (worker)
+        kin__worker_push_last(worker, task);
 }
 
 void kin__schedule(struct kin__task *task)
@@ -49,12 +83,17 @@ void kin__schedule_last(struct kin__task *task)
     if (KIN__LIKELY(worker && worker->runtime == task->runtime))
         kin__worker_push_last(worker, task);
     else
-        schedule_slow(task);
+        schedule_last_slow(task);
 }
 
 void kin__schedule_new_slow(struct kin__task *task)
 {
     struct kin__sched *sched = kin__task_sched(task);
+    struct kin__worker *worker = sched->hard.steal ? NULL : note_local(sched, task);
+    if (worker) {
+        kin__worker_push_new(worker, task);
+        return;
+    }
     (void)kin__add_relaxed(&sched->spawned_outside, 1u); /* alone: a counter */
     push_outside(sched, task);
 }
@@ -97,7 +136,7 @@ static int init_worker(struct kin__sched *sched, unsigned index)
     worker->spin_ns = KIN__SPIN_LAST_NS;
     for (unsigned kind = 0; kind < KIN__FRAME_KINDS; kind++)
         worker->blocks[kind].kind = kind;
-    worker->runtime = sched->number;
+    worker->runtime = sched->tape ? KIN__RUNTIME_TAPED : sched->number;
     kin__rng_init(&worker->rng, sched->config.seed, index);
     kin__bias_init(&worker->bias, sched->is_strong);
     kin__deque_init(&worker->deque, sched->hard.wrap ? UINT32_MAX - 100 : 0);
@@ -130,10 +169,13 @@ int kin__sched_create(const struct kin_config *config, const struct kin__owner_o
                                        .runtime = sched->number,
                                        .caps = KIN_CAP_ALL,
                                        .stack_class = (uint8_t)sched->stack_class};
+    rc = kin__tape_open(sched);
+    if (rc < 0)
+        goto fail_number;
     rc = -ENOMEM;
     sched->workers = kin__heap_alloc_lines(sched->workers_max * sizeof(*sched->workers));
     if (!sched->workers)
-        goto fail_number;
+        goto fail_tape;
     for (unsigned i = 0; i < sched->workers_max; i++) {
         rc = init_worker(sched, i);
         if (rc < 0)
@@ -146,6 +188,8 @@ fail_workers:
     for (unsigned i = 0; i < sched->workers_max; i++)
         source->fini(&sched->workers[i]);
     kin__heap_free_lines(sched->workers);
+fail_tape:
+    kin__tape_close(sched);
 fail_number:
     give_number(sched);
 fail_sched:
@@ -241,6 +285,7 @@ void kin__sched_destroy(struct kin__sched *sched)
     const struct kin__outside *io = kin__load_relaxed(&sched->io); /* alone: nobody else is left */
     if (io)
         io->fini(sched);
+    kin__tape_close(sched);
     kin__stack_pool_fini(&sched->stacks);
     give_number(sched);
     kin__heap_free_lines(sched->workers);

@@ -13,6 +13,8 @@
 
 #include <kin/run.h>
 
+struct kin__tape;
+
 #define KIN__SCALE_LOG 32u /* scale decisions kept */
 
 /* Why the number of workers changed, or did not [EP:7.3]. */
@@ -49,6 +51,7 @@ struct kin__sched {
     const struct kin__policy *policy;
     const struct kin__owner_ops *owner;
     const struct kin__source *source;
+    struct kin__tape *tape; /* NULL: it is not recorded */
     struct kin_config config;
     unsigned stack_class;
     struct kin__scope *root; /* the nursery of its first task, and of tasks of its own */

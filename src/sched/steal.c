@@ -3,6 +3,7 @@
  * Whom to rob: a bounded round over victims, a batch at a time [SCHED:7.2.1] [SCHED:7.4.1].
  */
 #include "sched/sched.h"
+#include "sched/tape.h"
 
 #define ATTEMPTS_MAX 4u
 
@@ -46,6 +47,8 @@ static struct kin__task *rob(struct kin__worker *thief, struct kin__worker *vict
     kin__bias_give(&thief->bias);
     /* relaxed: the deque's acquire made the word visible */
     KIN__CHECK(kin__load_relaxed(&batch[0]->ctl) & KIN__CLAIMED, "F2");
+    if (KIN__UNLIKELY(thief->sched->tape != NULL))
+        kin__tape_stole(thief, victim, batch[0], count);
     kin__word_move(batch[0], KIN__RUNNABLE, KIN__RUNNING, KIN__BY_WORKER);
     return batch[0];
 }

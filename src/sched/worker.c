@@ -12,6 +12,7 @@
 
 #include "sched/entry.h"
 #include "sched/sched.h"
+#include "sched/tape.h"
 
 #include <errno.h>
 
@@ -170,6 +171,18 @@ void kin__worker_share(struct kin__worker *worker)
         worker->wakes = worker->has_chores = true;
 }
 
+/* A task was picked, and somebody wants work or wants to know; is_lent: to run on the stack of the
+ * one that runs. */
+static __attribute__((noinline)) void heed_pick(struct kin__worker *worker, struct kin__task *task,
+                                                bool is_lent)
+{
+    uint32_t attention = kin__load_relaxed(&worker->attention); /* relaxed: a hint */
+    if (attention & KIN__TAPED)
+        kin__tape_picked(worker, task, is_lent);
+    if (attention != KIN__TAPED || kin__idle_wants(worker->sched))
+        kin__worker_share(worker);
+}
+
 /* ---- picking ---- */
 
 /* Every so often: the clock, what became due, and the turned order for this pick. */
@@ -263,7 +276,7 @@ static inline struct kin__task *next_held(struct kin__worker *worker)
         return NULL;
     KIN__CHANGE(worker->backlog, -1);
     if (KIN__UNLIKELY(attention || kin__idle_wants(worker->sched)))
-        kin__worker_share(worker);
+        heed_pick(worker, task, false);
     return picked(task);
 }
 
@@ -320,7 +333,7 @@ struct kin__task *kin__worker_take_child(struct kin__worker *worker, const struc
         /* relaxed: asked again at the next pick */
         if (KIN__UNLIKELY(kin__load_relaxed(&worker->attention) ||
                           kin__idle_wants(worker->sched)))
-            kin__worker_share(worker);
+            heed_pick(worker, task, true);
         task = picked(task);
     } else {
         task = NULL;
@@ -414,6 +427,14 @@ uint64_t kin__worker_load(struct kin__worker *worker)
 
 /* ---- landing and leaving ---- */
 
+/* Whoever woke the task was faster than its switch, and has left the rest to this worker. */
+static __attribute__((noinline)) void push_late(struct kin__worker *worker, struct kin__task *task)
+{
+    if (worker->sched->tape)
+        kin__tape_pushed(worker, task, NULL);
+    push_ready(worker, task);
+}
+
 /* Finishes what the flow that switched here left undone, and gives the bias it held. */
 static inline void land(struct kin__worker *worker)
 {
@@ -421,7 +442,7 @@ static inline void land(struct kin__worker *worker)
     if (task) {
         worker->leaving = NULL;
         if (KIN__UNLIKELY(kin__word_commit(task)))
-            push_ready(worker, task);
+            push_late(worker, task);
     }
     give_bias(worker);
 }
@@ -565,6 +586,8 @@ static inline void go(struct kin__worker *worker, struct kin__context *from, str
         if (begin(worker, from, next))
             return;
         worker->fresh = next; /* the native loop ends it */
+    } else if (KIN__UNLIKELY(worker->sched->tape && worker->leaving)) {
+        kin__tape_parked(worker, worker->leaving); /* with nobody after it that would tell */
     }
     land(kin__context_switch(from, to, worker));
 }

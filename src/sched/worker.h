@@ -49,6 +49,11 @@ enum kin__worker_state {
 /* What others ask of a worker; it looks at its next pick. */
 #define KIN__HUNGRY 1u /* a thief wants something published */
 #define KIN__DRAIN 2u  /* it was replaced: hand everything over and retire */
+#define KIN__TAPED 4u  /* what it does is written down: tape.h; constant while it runs */
+
+/* The number that a worker has in place of its runtime's when that is recorded: no task has it, so
+ * that whatever becomes runnable takes the long way, where it is noted. */
+#define KIN__RUNTIME_TAPED UINT16_MAX
 
 /* A FIFO of tasks linked by next. Owner, or monitor with the bias; others peek at the head. */
 struct kin__fifo {
@@ -71,7 +76,7 @@ struct kin__worker {
     bool wakes;                    /* something was shared: wake a sleeper */
     bool is_caller;                /* the thread that called kin_run: not ours to end */
     uint16_t index;
-    uint16_t runtime;              /* number of the runtime, as its tasks have it */
+    uint16_t runtime;              /* number of the runtime, as its tasks have it; or _TAPED */
     uint16_t child_turns;          /* turns that a join has put off */
     struct kin__stack *left_stack; /* a stack whose loop ended; given back by whoever lands */
     struct kin__task *fresh;       /* handed to a new loop */
@@ -111,7 +116,7 @@ struct kin__worker {
     void *timers;            /* the wheel; wait/timer.c */
 
     /* others write */
-    _Alignas(KIN__LINE) kin__a32 attention; /* KIN__HUNGRY, KIN__DRAIN */
+    _Alignas(KIN__LINE) kin__a32 attention; /* KIN__HUNGRY and the like */
     kin__a32 wake;                          /* futex: 1 while a wake is due */
     kin__a32 is_outside;                    /* it sleeps in the poll of what is outside */
     kin__a32 state;                         /* enum kin__worker_state */

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "plat/plat.h"
 #include "sched/entry.h"
+#include "sched/tape.h"
 #include "scope/belongings.h"
 
 #include <errno.h>
@@ -14,10 +15,19 @@
 
 #define TEXT_BYTES 512u
 
+/* The process, or what it does, is in trouble: if it is recorded, this is what that was for. */
+static void keep_record(struct kin__sched *sched, int status, uint64_t task)
+{
+    if (KIN__UNLIKELY(sched->tape != NULL) && status != KIN_LEAKED && status != KIN_CLEANUP)
+        kin__tape_report(sched, status, task);
+}
+
 /* Who runs where a check failed. */
 static void name_current(struct kin__text *text)
 {
     struct kin__task *task = kin__task_self();
+    if (task)
+        keep_record(kin__task_sched(task), KIN_PANICKED, kin__task_id(task));
     if (task)
         kin__text_printf(text, "%llu (%s), spawned at %p", (unsigned long long)kin__task_id(task),
                          kin__task_name(task), (void *)(uintptr_t)task->site);
@@ -30,6 +40,7 @@ void kin__fail_init(void)
 
 void kin__report(struct kin__sched *sched, int status, uint64_t task, const char *text)
 {
+    keep_record(sched, status, task);
     if (sched->config.on_report) {
         struct kin_report report = {status, task, text};
         sched->config.on_report(&report, sched->config.report_arg);
@@ -115,6 +126,8 @@ _Noreturn void kin__misuse(struct kin__task *task, const char *call, const char 
     struct kin__text text;
     kin__text_init(&text, memory, sizeof(memory));
     kin__text_printf(&text, "kin: %s: %s [%s]", call, rule, clause);
+    if (task)
+        keep_record(kin__task_sched(task), KIN_PANICKED, kin__task_id(task));
     if (task)
         kin__text_printf(&text, ", task %llu (%s), spawned at %p",
                          (unsigned long long)kin__task_id(task), kin__task_name(task),

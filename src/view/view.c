@@ -8,6 +8,7 @@
 #include "park/park.h"
 #include "plat/plat.h"
 #include "sched/entry.h"
+#include "sched/tape.h"
 #include "scope/scope.h"
 #include "task/word.h"
 #include "wait/poll.h"
@@ -183,4 +184,15 @@ int kin_dump(int fd)
     put_workers(&dump);
     put_scaling(&dump);
     return 0;
+}
+
+int kin_record_dump(int fd)
+{
+    struct kin__worker *self = kin__worker_self();
+    if (!self)
+        return KIN_NOTASK;
+    kin__entry_check_self();
+    if (fd < 0)
+        return -EBADF;
+    return self->sched->tape ? kin__tape_dump(self->sched->tape, fd, false) : KIN_UNSUPPORTED;
 }

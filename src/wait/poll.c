@@ -29,6 +29,7 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <string.h>
 
 _Static_assert(offsetof(struct kin__fd_entry, writers) == KIN__LINE, "one line for readers");
 
@@ -114,6 +115,12 @@ static void fd_unpublish(void *object, struct kin__waiter *waiter)
 
 const struct kin__waitable kin__fd_waitable = {"descriptor", fd_try, fd_publish, fd_unpublish};
 
+KIN__WAITABLE_READY(kin__fd_waitable)
+{
+    const struct kin__fd_case *one = object;
+    return kin__fd_look(one->fd.fd, one->bit) > 0 ? "it is ready" : NULL;
+}
+
 /* ---- operations ---- */
 
 /* Somebody closes the number: the state when it is done, or for as long as calls are under way. */
@@ -139,7 +146,7 @@ static __attribute__((noinline)) void keep_events(struct kin__fd *fd)
 
 int kin__fd_begin_slow(int fd, struct kin__fd *out)
 {
-    if (KIN__LAB_INSIDE())
+    if (KIN__LAB_FOREIGN(fd))
         return KIN_UNSUPPORTED;
     struct kin__fd_entry *entry = entry_of(fd);
     if (!entry)
@@ -171,6 +178,27 @@ unsigned kin__fd_needs_slow(int fd)
     return needs[kin__fd_kind(fd)];
 }
 
+#ifdef KIN__LAB /* whoever makes something happen tells of it: kin__poll_tell */
+int kin__fd_prepare(struct kin__fd *fd, unsigned bits)
+{
+    bool is_known = kin__load_relaxed(&fd->entry->poller); /* alone: there is one thread */
+    (void)bits;
+    if (is_known && kin__fd_is(fd, KIN__FD_OURS))
+        return 0;
+    kin__store_relaxed(&fd->entry->poller, 1u); /* alone: as above */
+    int ready = kin__fd_look(fd->fd, KIN__READY_READ | KIN__READY_WRITE | KIN__READY_MORE);
+    if (ready > 0) /* as a kernel tells of what it begins to watch */
+        kin__poll_tell(fd->fd, (uint32_t)ready);
+    return 0;
+}
+
+void kin__poll_forget(int fd)
+{
+    struct kin__fd_entry *entry = entry_of(fd);
+    if (entry)
+        memset(entry, 0, sizeof(*entry));
+}
+#else
 /* A watch of a foreign descriptor is used by whoever has prepared and not released. rc: how it
  * went; if not well, one direction may be watched all the same. */
 static void use_locked(struct kin__fd *fd, int rc)
@@ -206,6 +234,7 @@ int kin__fd_prepare(struct kin__fd *fd, unsigned bits)
     kin__lock_give(&fd->entry->lock, KIN__RANK_WAIT);
     return rc;
 }
+#endif
 
 void kin__fd_release_slow(struct kin__fd *fd)
 {
@@ -249,10 +278,10 @@ int kin__fd_wait(struct kin__fd *fd, unsigned bits, kin_time deadline)
     if (rc < 0)
         return rc;
     struct kin__sched *sched = kin__worker_self()->sched;
-    (void)kin__add_relaxed(&sched->outside, 1u); /* alone: the monitor looks when all sleep */
+    (void)kin__add_quiet(&sched->outside, 1u); /* alone: the monitor looks when all sleep */
     rc = bits == (KIN__READY_READ | KIN__READY_WRITE) ? wait_both(fd, deadline)
                                                       : wait_one(fd, bits, deadline);
-    (void)kin__sub_acq_rel(&sched->outside, 1u); /* alone: as above */
+    (void)kin__sub_acq_rel_quiet(&sched->outside, 1u); /* alone: as above */
     kin__fd_release(fd);
     kin__fd_look_again(fd);
     return rc;
@@ -281,7 +310,7 @@ static void forget_locked(int fd, struct kin__fd_entry *entry, uint64_t kind)
 
 int kin__fd_opened_as(int fd, unsigned kind)
 {
-    if (KIN__LAB_INSIDE()) {
+    if (KIN__LAB_FOREIGN(fd)) {
         (void)kin__fd_close(fd);
         return KIN_UNSUPPORTED;
     }
@@ -299,7 +328,7 @@ int kin__fd_opened_as(int fd, unsigned kind)
 /* Closes under the lock: whoever gets the number from the system next finds the entry ready. */
 static int close_locked(int fd, struct kin__fd_entry *entry)
 {
-    kin__watcher_drop_locked(fd, entry); /* first: a watch may keep it open, or begin only now */
+    kin__watcher_drop_locked(fd, entry); /* first: a watch may begin only now */
     int rc = kin__fd_close(fd);
     forget_locked(fd, entry, 0);
     return rc;
@@ -333,10 +362,17 @@ int kin_close(int fd)
     /* The set would keep reporting a descriptor of which the program has a copy. relaxed: locked */
     if (watcher && kin__load_relaxed(&entry->poller) == watcher->number)
         watcher->kind->unwatch(watcher->impl, fd, 0);
-    kin__watcher_drop_locked(fd, entry);
-    if ((state & KIN__FD_CALLS) == 0)
+    bool is_kept = kin__watcher_end_locked(fd, entry);
+    if (KIN__UNLIKELY(is_kept)) /* this is one more call that is under way */
+        (void)kin__add_acq_rel(&entry->state, 1u); /* pairs with kin__fd_leave */
+    else if ((state & KIN__FD_CALLS) == 0)
         rc = close_locked(fd, entry);
     kin__lock_give(&entry->lock, KIN__RANK_WAIT);
+    KIN__LAB_CLOSED();
     kin__wakes_run(&wakes);
+    if (KIN__UNLIKELY(is_kept)) {
+        kin__watcher_await(entry);
+        kin__fd_leave(&(struct kin__fd){.fd = fd, .entry = entry});
+    }
     return rc;
 }

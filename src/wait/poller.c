@@ -17,13 +17,16 @@
  * anew. What is told of any other serial is of the past and dropped.
  *
  * A watch that is given up lets go of its file when the thread that began it enters the kernel
- * next: a descriptor that is closed while another thread's watch is on it stays open for a moment.
+ * next. Whoever closes a descriptor interrupts that thread, if it runs, and waits for the end of
+ * the watch: else a peer would be told late that there is nobody any more, a listener's address
+ * would still be taken.
  *
  * The ring for files is a descriptor among others, which tells that there are results. Where there
  * is none, or KIN_POLLER_EPOLL was asked for, threads do the work.
  */
 #include "wait/poller.h"
 
+#include "sched/tape.h"
 #include "wait/uring.h"
 
 #include <errno.h>
@@ -32,6 +35,7 @@
 #define READY_BATCH 32     /* small: polling may happen on the stack of a task that parks */
 #define WAY_BIT (1u << 31) /* in the data of a watch that tells once: of which direction */
 #define FILES (KIN__POLLER_LOST - 1) /* the data of the ring for files */
+#define AWAIT_NS 50000000            /* how long a close waits for a watch to let go */
 #define FILES_AGAIN_NS 1000000       /* when to look at it as long as it cannot be watched */
 
 enum files_state { FILES_UNKNOWN, FILES_STARTING, FILES_RING, FILES_THREADS };
@@ -88,6 +92,17 @@ static uint32_t on_ready(const struct kin__ready *ready)
     return count;
 }
 
+#ifdef KIN__LAB
+void kin__poll_tell(int fd, uint32_t bits)
+{
+    struct kin__fd_entry *entry = kin__fd_find(fd);
+    if (!entry || !kin__load_relaxed(&entry->poller)) /* alone: there is one thread */
+        return; /* nobody has waited for it yet */
+    uint64_t state = kin__load_relaxed(&entry->state); /* alone: as above */
+    (void)on_ready(&(struct kin__ready){(state >> 32) << 32 | (uint32_t)fd, bits});
+}
+#endif
+
 /* ---- watches that tell once ---- */
 
 static uint32_t bit_of(unsigned way)
@@ -121,41 +136,91 @@ static int watch_locked(struct kin__watcher *watcher, int fd, struct kin__fd_ent
     return 0;
 }
 
-/* Nobody is told of the direction any more, and the file is let go. */
-static void unwatch_by(struct kin__watcher *watcher, int fd, struct kin__fd_entry *entry,
-                       unsigned way)
+/* What is told of it from here on is of the past. */
+static void forget_watch(struct kin__watcher *watcher, struct kin__fd_entry *entry, unsigned way)
 {
-    uint64_t data = (uint64_t)entry->watches[way] << 32 | (way ? WAY_BIT : 0) | (uint32_t)fd;
-    watcher->kind->unwatch(watcher->impl, fd, data);
     (void)kin__sub_relaxed(&watcher->watches, 1u); /* alone: a hint */
     entry->watches[way] = 0;
 }
 
-/* The same, whichever runtime's poller it is. */
-static __attribute__((noinline)) void unwatch_slow(int fd, struct kin__fd_entry *entry,
-                                                   unsigned way)
+/* Has the kernel end the watch of a direction. Unless it is forgotten, it is over when it has told
+ * so. */
+static void end_by(struct kin__watcher *watcher, int fd, struct kin__fd_entry *entry, unsigned way,
+                   bool forgets)
 {
+    uint64_t data = (uint64_t)entry->watches[way] << 32 | (way ? WAY_BIT : 0) | (uint32_t)fd;
+    watcher->kind->unwatch(watcher->impl, fd, data);
+    if (forgets)
+        forget_watch(watcher, entry, way);
+}
+
+/* The same, whichever runtime's poller it is. */
+static __attribute__((noinline)) void end_slow(int fd, struct kin__fd_entry *entry, unsigned way,
+                                               bool forgets)
+{
+    bool is_found = false;
     kin__lock_take(&pollers_lock, KIN__RANK_POLLER);
     KIN__LIST_EACH(link, &pollers) {
         struct kin__watcher *watcher = KIN__CONTAINER_OF(link, struct kin__watcher, link);
-        if (watcher->number == entry->watchers[way])
-            unwatch_by(watcher, fd, entry, way);
+        if (watcher->number != entry->watchers[way])
+            continue;
+        end_by(watcher, fd, entry, way, forgets);
+        is_found = true;
     }
     kin__lock_give(&pollers_lock, KIN__RANK_POLLER);
-    entry->watches[way] = 0; /* one that has ended has watched for the last time */
+    if (!is_found)
+        entry->watches[way] = 0; /* one that has ended has watched for the last time */
 }
 
-void kin__watcher_drop_locked(int fd, struct kin__fd_entry *entry)
+static inline void end_all(int fd, struct kin__fd_entry *entry, bool forgets)
 {
     struct kin__watcher *watcher = kin__watcher_here();
     for (unsigned way = 0; way < 2; way++) {
         if (KIN__LIKELY(!is_watched_locked(entry, way)))
             continue;
         if (watcher && watcher->number == entry->watchers[way])
-            unwatch_by(watcher, fd, entry, way);
+            end_by(watcher, fd, entry, way, forgets);
         else
-            unwatch_slow(fd, entry, way);
+            end_slow(fd, entry, way, forgets);
     }
+}
+
+void kin__watcher_drop_locked(int fd, struct kin__fd_entry *entry)
+{
+    end_all(fd, entry, true);
+}
+
+bool kin__watcher_end_locked(int fd, struct kin__fd_entry *entry)
+{
+    end_all(fd, entry, false);
+    return is_watched_locked(entry, 0) || is_watched_locked(entry, 1);
+}
+
+/* Whether no watch of a descriptor is left. */
+static bool have_ended(struct kin__fd_entry *entry)
+{
+    kin__lock_take(&entry->lock, KIN__RANK_WAIT);
+    bool are_over = !is_watched_locked(entry, 0) && !is_watched_locked(entry, 1);
+    kin__lock_give(&entry->lock, KIN__RANK_WAIT);
+    return are_over;
+}
+
+void kin__watcher_await(struct kin__fd_entry *entry)
+{
+    struct kin__worker *worker = kin__worker_self();
+    int64_t start = kin__clock_now(), now = start;
+    bool is_first = true;
+    do { /* ends: with its time */
+        if (worker)
+            (void)kin__idle_poll(worker->sched, now); /* what it tells may be there */
+        if (have_ended(entry))
+            return;
+        if (is_first && kin__membarrier_init())
+            kin__membarrier(); /* alone: no fence here; it interrupts whoever began the watch */
+        is_first = false;
+        kin__thread_yield();
+        now = kin__clock_now();
+    } while (now - start < AWAIT_NS);
 }
 
 /* A watch has told, or is lost. */
@@ -167,8 +232,7 @@ static uint32_t on_told(struct kin__watcher *watcher, const struct kin__ready *r
     struct kin__wakes wakes = {0};
     kin__lock_take(&entry->lock, KIN__RANK_WAIT);
     if (KIN__LIKELY(entry->watches[way] == ready->data >> 32)) {
-        (void)kin__sub_relaxed(&watcher->watches, 1u); /* alone: a hint */
-        entry->watches[way] = 0;
+        forget_watch(watcher, entry, way);
         struct kin__waitq *queue = way ? &entry->writers : &entry->readers;
         if (KIN__LIKELY(!(ready->bits & KIN__READY_LOST)))
             note_locked(entry, ready->bits & (bit_of(way) | KIN__READY_MORE), &wakes);
@@ -189,7 +253,7 @@ static uint32_t abandon(struct kin__watcher *watcher, int fd, struct kin__fd_ent
     kin__lock_take(&entry->lock, KIN__RANK_WAIT);
     for (unsigned way = 0; way < 2; way++) {
         if (is_watched_locked(entry, way) && entry->watchers[way] == watcher->number) {
-            unwatch_by(watcher, fd, entry, way);
+            end_by(watcher, fd, entry, way, true);
             note_locked(entry, bit_of(way), &wakes);
         }
     }
@@ -331,7 +395,7 @@ static bool install(struct kin__sched *sched, struct kin__watcher *watcher)
             kin__list_init(&pollers);
         kin__list_push_back(&pollers, &watcher->link);
         sched->io_state = watcher;
-        kin__store_release(&sched->io, &outside); /* pairs with the load in poll_begin */
+        kin__store_release(&sched->io, kin__tape_around(sched, &outside)); /* pairs with the load in poll_begin */
     }
     kin__lock_give(&pollers_lock, KIN__RANK_POLLER);
     return is_first;

@@ -45,7 +45,15 @@ static inline bool kin__watcher_has(const struct kin__watcher *watcher, const st
 /* Under the entry's lock: the kernel tells the poller about the descriptor, for bits at least. 0 or
  * -errno. */
 int kin__watcher_add_locked(struct kin__watcher *watcher, const struct kin__fd *fd, unsigned bits);
-/* Under the entry's lock: no poller keeps the file, or tells of what told once. */
+/* Under the entry's lock: no poller tells any more of what tells once, and soon none keeps the
+ * file. */
 void kin__watcher_drop_locked(int fd, struct kin__fd_entry *entry);
+/* The same for a descriptor that is being closed, with nobody in its queues. True: a poller keeps
+ * the file until kin__watcher_await has returned. */
+bool kin__watcher_end_locked(int fd, struct kin__fd_entry *entry);
+/* Returns when no poller keeps the file. That is a matter of microseconds, unless the thread that
+ * began a watch is in a call that cannot be interrupted, or does not get a CPU: then the file is
+ * let go when it is through, and this waits for some milliseconds only. */
+void kin__watcher_await(struct kin__fd_entry *entry);
 
 #endif

@@ -261,3 +261,36 @@ KIN_TEST(counters_follow_the_tasks, "EP:7.1")
 {
     run_on_few(count_tasks, NULL);
 }
+
+static int record_in_vain(void *arg)
+{
+    (void)arg;
+    EXPECT_EQ(kin_record_dump(-1), -EBADF);
+    EXPECT_EQ(kin_record_dump(1), KIN_UNSUPPORTED);
+    return 0;
+}
+
+KIN_TEST(a_runtime_that_is_not_recorded_says_so, "")
+{
+    EXPECT_EQ(unsetenv("KIN_RECORD"), 0);
+    EXPECT_EQ(kin_record_dump(1), KIN_NOTASK);
+    EXPECT_EQ(kin_run(NULL, record_in_vain, NULL), 0);
+}
+
+static int record_twice(void *arg)
+{
+    FILE *file = tmpfile();
+    (void)arg;
+    EXPECT(file);
+    EXPECT_EQ(kin_record_dump(fileno(file)), 0);
+    EXPECT_EQ(kin_record_dump(fileno(file)), 0);
+    EXPECT_GT(lseek(fileno(file), 0, SEEK_END), 0);
+    fclose(file);
+    return 0;
+}
+
+KIN_TEST(a_recorded_runtime_can_be_asked_for_its_record, "")
+{
+    EXPECT_EQ(setenv("KIN_RECORD", "1", 1), 0);
+    EXPECT_EQ(kin_run(NULL, record_twice, NULL), 0);
+}

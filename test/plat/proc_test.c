@@ -21,6 +21,11 @@ static void sleep_on_word(void *arg)
         (void)kin__futex_wait(&word, 0, -1);
 }
 
+KIN_TEST(the_process_has_a_number, "")
+{
+    EXPECT_EQ(kin__process_id(), (unsigned)getpid());
+}
+
 KIN_TEST(a_thread_in_the_kernel_is_asleep_and_none_is_when_it_has_ended, "")
 {
     struct kin__thread thread;

@@ -226,6 +226,72 @@ KIN_TEST(what_is_closed_while_it_is_watched_is_let_go, "")
     run_with_ring(listen_again);
 }
 
+/* A worker watches, and then runs one task without entering the kernel; the other one closes. */
+struct closing {
+    int conn, peer;
+    int at_once; /* how often the peer was told by the time that the close returned */
+    _Atomic int is_ready, is_watched, is_over;
+};
+
+static int close_and_look(void *arg)
+{
+    struct closing *it = arg;
+    char byte;
+    atomic_store(&it->is_ready, 1);
+    while (!atomic_load(&it->is_watched)) /* ends: the other sets it, or the alarm comes */
+        continue;
+    EXPECT_EQ(kin_close(it->conn), 0);
+    it->at_once += recv(it->peer, &byte, 1, MSG_DONTWAIT) == 0;
+    atomic_store(&it->is_over, 1);
+    return 0;
+}
+
+static int watch_and_compute(void *arg)
+{
+    struct closing *it = arg;
+    char byte;
+    EXPECT_EQ(kin_read(it->conn, &byte, 1, kin_after(KIN_MS(1))), KIN_TIMEOUT);
+    atomic_store(&it->is_watched, 1);
+    while (!atomic_load(&it->is_over)) /* ends: as above */
+        continue;
+    EXPECT_EQ(kin_read(it->peer, &byte, 1, KIN_NEVER), 0); /* in any case the peer is told */
+    EXPECT_EQ(kin_close(it->peer), 0);
+    return 0;
+}
+
+#define CLOSES 20
+
+static int close_beside(void *arg)
+{
+    struct closing it = {.at_once = 0};
+    int listener;
+    char addr[KIN_ADDR_MAX];
+    (void)arg;
+    EXPECT_EQ(kin_tcp_listen("127.0.0.1:0", NULL, &listener), 0);
+    EXPECT_EQ(kin_local_addr(listener, addr, sizeof addr), 0);
+    for (int i = 0; i < CLOSES; i++) {
+        EXPECT_EQ(kin_tcp_connect(addr, &it.peer, KIN_NEVER), 0);
+        EXPECT_EQ(kin_accept(listener, &it.conn, KIN_NEVER), 0);
+        it.is_ready = it.is_watched = it.is_over = 0;
+        KIN_NURSERY(n);
+        EXPECT_EQ(kin_spawn(&n, close_and_look, &it), 0);
+        while (!atomic_load(&it.is_ready)) /* ends: the other worker takes it */
+            EXPECT_EQ(kin_sleep(kin_after(10000)), 0);
+        EXPECT_EQ(watch_and_compute(&it), 0);
+        EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
+    }
+    EXPECT_EQ(kin_close(listener), 0);
+    EXPECT_GT(it.at_once, CLOSES / 2); /* a thread may lose its CPU at any time */
+    return 0;
+}
+
+KIN_TEST(a_peer_hears_of_the_end_when_the_close_returns, "")
+{
+    if (run_with(KIN_POLLER_URING, 1, do_nothing, NULL) == KIN_UNSUPPORTED)
+        KIN_SKIP("io_uring is refused here");
+    EXPECT_EQ(run_with(KIN_POLLER_URING, 2, close_beside, NULL), 0);
+}
+
 /* ---- nothing is lost ---- */
 
 static int read_byte(void *arg)

@@ -67,6 +67,11 @@ static bool is_of_program(const char *tid)
     return read_start(path, name, sizeof(name)) && strncmp(name, worker, sizeof worker - 1) != 0;
 }
 
+unsigned kin__process_id(void)
+{
+    return (unsigned)getpid();
+}
+
 unsigned kin__process_threads(void)
 {
     _Alignas(8) char bytes[1024];

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Goal: a record can be written while it goes on, after five hours, and when things go wrong.
+ * Method: dumps by tasks while others run on other workers; clocks that are put back; programs that
+ * panic, get stuck or break a rule, and what they leave in their file.
+ */
+#include "taped.h"
+
+#include "sched/sched.h"
+#include "sched/tape.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <sys/wait.h>
+
+/* ---- while it goes on ---- */
+
+static _Atomic int is_over;
+
+static int work_on(void *arg)
+{
+    (void)arg;
+    while (!atomic_load(&is_over))
+        if (kin_yield() < 0)
+            return -1;
+    return 0;
+}
+
+static int child(void *arg)
+{
+    (void)arg;
+    return 0;
+}
+
+static int spawn_on(void *arg)
+{
+    (void)arg;
+    while (!atomic_load(&is_over)) {
+        KIN_NURSERY(n);
+        EXPECT_EQ(kin_spawn(&n, child, NULL), 0);
+        EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
+        EXPECT_EQ(kin_yield(), 0);
+    }
+    return 0;
+}
+
+static int dump_meanwhile(void *arg)
+{
+    (void)arg;
+    KIN_NURSERY(n);
+    for (int i = 0; i < 3; i++) {
+        EXPECT_EQ(kin_spawn(&n, work_on, NULL), 0);
+        EXPECT_EQ(kin_spawn(&n, spawn_on, NULL), 0);
+    }
+    for (int i = 0; i < 20; i++) {
+        for (int j = 0; j < 10; j++)
+            EXPECT_EQ(kin_yield(), 0);
+        struct record record = record_now(); /* which looks at every line */
+        EXPECT_NE(find_path(&record, "root"), 0);
+        forget(&record);
+    }
+    atomic_store(&is_over, 1);
+    return kin_nursery_join(&n, NULL);
+}
+
+KIN_TEST(a_dump_of_rings_that_go_on_has_whole_entries_in_order, "")
+{
+    EXPECT_EQ(setenv("KIN_RECORD_BYTES", "2048", 1), 0); /* overtaken all the time */
+    struct record record = run_recorded(3, dump_meanwhile, NULL);
+    EXPECT_NE(find_path(&record, "root"), 0);
+    forget(&record);
+}
+
+/* ---- hours ---- */
+
+static int wait_for_hours(void *arg)
+{
+    struct kin__tape *tape = kin__worker_self()->sched->tape;
+    (void)arg;
+    KIN_NURSERY(n);
+    EXPECT_EQ(kin_spawn(&n, child, NULL), 0);
+    EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
+    tape->began -= KIN_SEC(11 * 3600);
+    KIN_NURSERY(m);
+    EXPECT_EQ(kin_spawn(&m, child, NULL), 0);
+    EXPECT_EQ(kin_nursery_join(&m, NULL), 0);
+    return 0;
+}
+
+/* All times are of the first hour or of the eleventh, and both occur; they never go back. */
+static void check_hours(const struct record *record)
+{
+    bool is_early = false, is_late = false;
+    for (size_t i = 0; i < record->count; i++) {
+        uint64_t hour = record->lines[i].ns / 1000000000 / 3600;
+        if (record->lines[i].ring != 0)
+            continue;
+        EXPECT(hour == 0 || hour == 11);
+        is_early = is_early || hour == 0;
+        is_late = is_late || hour == 11;
+    }
+    EXPECT(is_early && is_late);
+}
+
+KIN_TEST(times_are_whole_after_more_hours_than_an_entry_can_count, "")
+{
+    struct record record = run_recorded(1, wait_for_hours, NULL);
+    EXPECT_EQ(count_kind(&record, "clock"), 0);
+    check_hours(&record);
+    forget(&record);
+}
+
+/* ---- when things go wrong ---- */
+
+/* Runs fn in a process of its own with KIN_RECORD=wish, in a directory of its own; what is in the
+ * file with this name, NULL: there is none. */
+static char *left_by(const char *wish, kin_task_fn *fn, const char *name)
+{
+    char directory[] = "/tmp/kin_record_XXXXXX", path[256];
+    int how;
+    EXPECT(mkdtemp(directory) != NULL);
+    pid_t pid = fork();
+    EXPECT_GE(pid, 0);
+    if (pid == 0) {
+        struct kin_config config = KIN_CONFIG_INIT;
+        config.workers = 2;
+        if (chdir(directory) != 0 || setenv("KIN_RECORD", wish, 1) != 0 ||
+            !freopen("/dev/null", "w", stderr))
+            _exit(1);
+        (void)!kin_run(&config, fn, NULL);
+        _exit(0);
+    }
+    EXPECT_EQ(waitpid(pid, &how, 0), pid);
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    if (!*name)
+        snprintf(path, sizeof path, "%s/kin-%d.kinrecord", directory, (int)pid);
+    int fd = open(path, O_RDONLY);
+    char *text = fd < 0 ? NULL : read_all(fd);
+    if (fd >= 0)
+        close(fd);
+    (void)unlink(path);
+    (void)rmdir(directory);
+    return text;
+}
+
+static int panic(void *arg)
+{
+    (void)arg;
+    kin_panic("on purpose");
+}
+
+static int see_panic(void *arg)
+{
+    (void)arg;
+    KIN_NURSERY(n);
+    EXPECT_EQ(kin_spawn(&n, panic, NULL), 0);
+    (void)!kin_nursery_join(&n, NULL);
+    for (int i = 0; i < 100; i++) { /* not in the record any more */
+        KIN_NURSERY(m);
+        EXPECT_EQ(kin_spawn(&m, child, NULL), 0);
+        EXPECT_EQ(kin_nursery_join(&m, NULL), 0);
+    }
+    return 0;
+}
+
+KIN_TEST(a_panic_leaves_the_record_of_its_moment, "")
+{
+    static const char *const wishes[] = {"1", "here"};
+    for (unsigned i = 0; i < 2; i++) {
+        char *text = left_by(wishes[i], see_panic, i == 0 ? "" : "here");
+        EXPECT(text != NULL);
+        struct record record = read_record(text);
+        unsigned task = find_path(&record, "root/0");
+        EXPECT_EQ(record.tasks, 2);
+        EXPECT_EQ(count_kind(&record, "report"), 1);
+        for (size_t j = 0; j < record.count; j++) {
+            if (is_kind(&record.lines[j], "report"))
+                EXPECT_EQ(record.lines[j].task, task);
+        }
+        forget(&record);
+    }
+}
+
+static int nothing(void *arg)
+{
+    (void)arg;
+    return 0;
+}
+
+KIN_TEST(without_trouble_a_file_is_written_only_where_one_was_named, "")
+{
+    EXPECT(left_by("1", nothing, "") == NULL);
+    char *text = left_by("here", nothing, "here");
+    EXPECT(text != NULL);
+    free(text);
+    EXPECT(left_by("no/such/directory", nothing, "no") == NULL);
+}
+
+static int wait_for_ever(void *arg)
+{
+    struct kin_chan *nobodys;
+    int got;
+    (void)arg;
+    EXPECT_EQ(kin_chan_create(&nobodys, sizeof(int), 0), 0);
+    return kin_chan_recv(nobodys, &got, KIN_NEVER);
+}
+
+static void leave(const struct kin_report *report, void *arg)
+{
+    (void)arg;
+    _exit(report->status == KIN_DEADLOCK ? 0 : 1);
+}
+
+KIN_TEST(a_deadlock_leaves_its_record, "")
+{
+    char path[] = "/tmp/kin_record_XXXXXX";
+    if (KIN__TSAN)
+        KIN_SKIP("the sanitizer has a thread of its own, which might wake somebody");
+    int fd = mkstemp(path), how;
+    EXPECT_GE(fd, 0);
+    pid_t pid = fork();
+    EXPECT_GE(pid, 0);
+    if (pid == 0) {
+        struct kin_config config = KIN_CONFIG_INIT;
+        config.workers = 1;
+        config.on_report = leave;
+        if (setenv("KIN_RECORD", path, 1) == 0)
+            (void)!kin_run(&config, wait_for_ever, NULL);
+        _exit(1);
+    }
+    EXPECT_EQ(waitpid(pid, &how, 0), pid);
+    EXPECT(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+    close(fd);
+    fd = open(path, O_RDONLY);
+    struct record record = read_record(read_all(fd));
+    EXPECT_EQ(count_kind(&record, "park"), 1);
+    EXPECT_EQ(count_kind(&record, "end"), 0);
+    EXPECT_EQ(count_kind(&record, "report"), 1);
+    forget(&record);
+    close(fd);
+    unlink(path);
+}
+
+static int break_a_rule(void *arg)
+{
+    (void)arg;
+    KIN__CHECK(false, "house: for the test");
+    return 0;
+}
+
+KIN_TEST(a_check_that_fails_leaves_the_record, "")
+{
+    char *text = left_by("here", break_a_rule, "here");
+    EXPECT(text != NULL);
+    struct record record = read_record(text);
+    EXPECT_EQ(record.tasks, 1);
+    forget(&record);
+}
