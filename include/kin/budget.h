@@ -8,13 +8,14 @@
  *
  *     config.budget --> root pool --> first task --> pool of its nursery --> child --> ...
  *
- * A nursery without a budget of its own shares what bounds its owner, so nobody gets around a limit
- * by spawning.
+ * A nursery without a budget of its own shares what bounds its owner: the owner's own budget if it
+ * was given one, else the pool that the owner lives off. So nobody gets around a limit by spawning.
  *
  * An operation that needs a component that is used up stops, and only that operation does. Where
  * the nursery recharges by itself (KIN_RECHARGE_AUTO, the default profile) the task gets more from
  * the pool and goes behind the others; otherwise, or when the pool is empty, it waits until
- * somebody recharges it, until it is cancelled, or until the deadline of the call.
+ * somebody recharges it, until it is cancelled, or until the deadline of the call. A wait that
+ * nobody can end any more is reported with the other deadlocks.
  *
  * Capabilities stop mistakes and confine code that goes through kin. They are no sandbox: machine
  * code in the same process can do what it likes.
@@ -185,8 +186,8 @@ KIN_API KIN_MUST_USE int kin_budget_recharge_self(struct kin_budget amount);
  *
  * A caller that holds KIN_CAP_BUDGET makes it; the owner without it pays from its own budget. What
  * was made ends with the nursery, what was paid returns to the owner as far as it is left. A
- * nursery without a pool of its own shares one, which then gets it. Children that wait for a
- * recharge and whom the nursery recharges by itself go on.
+ * nursery without a pool of its own shares what bounds its owner, which gets it then. Children that
+ * wait for a recharge and whom the nursery recharges by itself go on.
  *
  * From:    task: the owner, or one that holds KIN_CAP_BUDGET
  * Parks:   no

@@ -26,7 +26,7 @@ void kin__lock_slow(kin__a32 *word);
  * in them is not the program's state. */
 static inline void kin__lock_touch(struct kin__lock *lock, enum kin__lock_rank rank, unsigned mode)
 {
-    if (rank <= KIN__RANK_WAIT || rank == KIN__RANK_LEAF)
+    if (rank <= KIN__RANK_POOLED || rank == KIN__RANK_LEAF)
         KIN__LAB_TOUCH(&lock->word, mode);
     (void)lock, (void)mode;
 }

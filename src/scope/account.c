@@ -2,16 +2,36 @@
 /*
  * Accounts: taking from them, putting into them, waiting for them.
  *
- * A task that needs a part that is used up waits in its own account, where a recharge arrives, and,
- * if its nursery recharges by itself, in the pool it draws from. Whoever puts something into an
- * account hands it to those that wait there, in order of arrival, under the lock: nobody who comes
- * later takes it away from them, and nobody who was woken by something else got it.
+ * An account that refills by itself reaches up: what it lacks of a soft part comes from its source,
+ * and if that refills, too, from the source above, to the first that does not.
+ *
+ *     own --> budget of the owner --> budget of its owner --> pool
+ *             refills                 refills                 does not
+ *
+ * What comes from further up passes through those in between, which note it as given: it returns to
+ * the nearest one when the account is settled.
+ *
+ * Who is pooled takes portions of ops, so that not every operation meets the others at the lock of
+ * the pool; of other parts it takes what it uses at once. A portion is no reason for others to
+ * wait: when nothing is left all of them are taken back, so that a pool is used up to its last op
+ * whoever holds it.
+ *
+ * A task that needs a part that is used up waits in its own account, where a recharge arrives, and
+ * in all that this one reaches. Whoever puts something into an account hands it to those that wait
+ * there, in order of arrival, under the lock: nobody who comes later takes it away from them, and
+ * nobody who was woken by something else got it.
  */
 #include "scope/account.h"
 
+#include "plat/plat.h"
 #include "wait/timer.h"
 
+#define FEW_WAITS 4u /* accounts to wait in that need no memory of their own */
 #define PORTION_SHARE 64u /* who is pooled holds at most one in so many of what the pool has */
+
+static const struct kin__amounts nothing;
+static const struct kin__amounts unlimited = {
+    {KIN__UNLIMITED, KIN__UNLIMITED, KIN__UNLIMITED, KIN__UNLIMITED, KIN__UNLIMITED}};
 
 /* ---- amounts ---- */
 
@@ -51,17 +71,23 @@ static inline void subtract(uint64_t *left, uint64_t amount)
 
 /* ---- what was used, for the check ---- */
 
+static inline enum kin__lock_rank rank_of(const struct kin__account *account)
+{
+    return account->is_pooled ? KIN__RANK_POOLED : KIN__RANK_WAIT;
+}
+
 static inline void lock(struct kin__account *account)
 {
-    kin__lock_take(&account->lock, KIN__RANK_WAIT);
+    kin__lock_take(&account->lock, rank_of(account));
 }
 
 static inline void unlock(struct kin__account *account)
 {
-    kin__lock_give(&account->lock, KIN__RANK_WAIT);
+    KIN__LAB_ACCOUNTS();
+    kin__lock_give(&account->lock, rank_of(account));
 }
 
-#ifdef KIN_DEBUG
+#if KIN__ACCOUNTS_CHECK
 static void note_used_locked(struct kin__account *account, unsigned part, uint64_t amount)
 {
     account->used.of[part] += amount; /* of a part without a limit nobody looks at it */
@@ -70,6 +96,18 @@ static void note_used_locked(struct kin__account *account, unsigned part, uint64
 static void note_unused_locked(struct kin__account *account, unsigned part, uint64_t amount)
 {
     account->used.of[part] -= amount;
+}
+
+static void note_owed_locked(struct kin__account *account, unsigned part, uint64_t amount)
+{
+    account->owed.of[part] += amount;
+}
+
+static void note_paid(struct kin__account *account, unsigned part, uint64_t amount)
+{
+    lock(account);
+    account->owed.of[part] -= amount;
+    unlock(account);
 }
 
 /* Nothing was lost and nothing came out of nowhere, now that nobody else holds a piece of it. */
@@ -83,6 +121,8 @@ static void check_locked(struct kin__account *account)
     }
     KIN__ASSERT(account->hungry.next == NULL || kin__list_is_empty(&account->hungry),
                 "SCHED:3.2.2");
+    KIN__ASSERT(account->holders.next == NULL || kin__list_is_empty(&account->holders),
+                "SCHED:8.2.1");
 }
 #else
 static inline void note_used_locked(struct kin__account *account, unsigned part, uint64_t amount)
@@ -95,19 +135,98 @@ static inline void note_unused_locked(struct kin__account *account, unsigned par
     (void)account, (void)part, (void)amount;
 }
 
+static inline void note_owed_locked(struct kin__account *account, unsigned part, uint64_t amount)
+{
+    (void)account, (void)part, (void)amount;
+}
+
+static inline void note_paid(struct kin__account *account, unsigned part, uint64_t amount)
+{
+    (void)account, (void)part, (void)amount;
+}
+
 static inline void check_locked(struct kin__account *account)
 {
     (void)account;
 }
 #endif
 
+/* ---- portions ---- */
+
+/* Takes back what is left of the portions of all that live off an account. Who waits for ops here
+ * linked itself when there was nothing to take back, and is served before anybody takes a portion:
+ * so what comes back is not theirs. */
+static void collect_locked(struct kin__account *account)
+{
+    uint64_t *left = &account->left.of[KIN__PART_OPS];
+    struct kin__list *link;
+    while (account->holders.next && (link = kin__list_pop_front(&account->holders))) {
+        struct kin__account *holder = KIN__CONTAINER_OF(link, struct kin__account, holds);
+        lock(holder);
+        uint64_t back = holder->portion; /* a recharge is used first; its rest stays */
+        if (back > holder->left.of[KIN__PART_OPS])
+            back = holder->left.of[KIN__PART_OPS];
+        subtract(&holder->left.of[KIN__PART_OPS], back);
+        subtract(&holder->given.of[KIN__PART_OPS], back);
+        unlock(holder);
+        *left = kin__amount_sum(*left, back);
+    }
+}
+
+/* Whether an amount of a part is there. */
+static bool has_locked(struct kin__account *account, enum kin__part part, uint64_t amount)
+{
+    if (account->left.of[part] < amount && part == KIN__PART_OPS)
+        collect_locked(account);
+    return account->left.of[part] >= amount;
+}
+
+/* Notes that somebody lives off an account and has a portion of it. */
+static void note_holder_locked(struct kin__account *account, struct kin__account *holder)
+{
+    if (!account->holders.next)
+        kin__list_init(&account->holders);
+    if (!kin__list_is_linked(&holder->holds))
+        kin__list_push_back(&account->holders, &holder->holds);
+}
+
+/* Gives one that is pooled more of a part, of which one is used at once: of ops a portion, at most
+ * so large; of what has no limit all. False: there is nothing. */
+static bool take_portion(struct kin__account *account, enum kin__part part, uint64_t most)
+{
+    struct kin__account *source = account->source.soft;
+    lock(source);
+    bool can = has_locked(source, part, 1);
+    if (can) {
+        uint64_t left = source->left.of[part], got = left / PORTION_SHARE;
+        if (got > most)
+            got = most;
+        if (got == 0 || part != KIN__PART_OPS)
+            got = 1;
+        if (left == KIN__UNLIMITED)
+            got = left;
+        subtract(&source->left.of[part], got);
+        lock(account);
+        account->given.of[part] = kin__amount_sum(account->given.of[part], got);
+        account->left.of[part] = kin__amount_sum(account->left.of[part], got);
+        subtract(&account->left.of[part], 1);
+        note_used_locked(account, part, 1);
+        unlock(account);
+        if (got > 1 && got != KIN__UNLIMITED) {
+            account->portion = got - 1;
+            note_holder_locked(source, account);
+        }
+    }
+    unlock(source);
+    return can;
+}
+
 /* ---- those that wait ---- */
 
-/* What a task waits for: one of a part of an account. On its stack. */
+/* What a task waits for: one of a part, in any of several accounts. On its stack. */
 struct hunger {
-    struct kin__account *account;
+    const struct kin__account *own; /* what it gets here is used at once; elsewhere it is drawn */
     enum kin__part part;
-    bool is_own; /* its own account: what it gets is used at once; else it is drawn */
 };
 
 static struct kin__waitq *queue_of(struct kin__account *account)
@@ -115,11 +234,13 @@ static struct kin__waitq *queue_of(struct kin__account *account)
     return KIN__CONTAINER_OF(&account->hungry, struct kin__waitq, list);
 }
 
-static void serve_locked(const struct hunger *hunger)
+static void serve_locked(struct kin__account *account, const struct hunger *hunger)
 {
-    subtract(&hunger->account->left.of[hunger->part], 1);
-    if (hunger->is_own)
-        note_used_locked(hunger->account, hunger->part, 1);
+    subtract(&account->left.of[hunger->part], 1);
+    if (account == hunger->own)
+        note_used_locked(account, hunger->part, 1);
+    else
+        note_owed_locked(account, hunger->part, 1);
 }
 
 /* Hands out what is there to those that wait for it, the first one first. */
@@ -135,62 +256,99 @@ static void feed_locked(struct kin__account *account, struct kin__wakes *wakes)
         link = link->next;
         if (account->left.of[hunger->part] == 0 || !kin__waitq_claim_one(waiter, &claimed))
             continue;
-        serve_locked(hunger); /* it is claimed: its stack stays until it is woken */
+        serve_locked(account, hunger); /* it is claimed: its stack stays until it is woken */
         kin__wakes_add(wakes, &claimed, 0);
     }
 }
 
 static bool hunger_try(void *object, void *io, int *status)
 {
-    const struct hunger *hunger = object;
-    (void)io;
-    lock(hunger->account);
-    bool can = hunger->account->left.of[hunger->part] != 0;
+    struct kin__account *account = object;
+    const struct hunger *hunger = io;
+    lock(account);
+    bool can = has_locked(account, hunger->part, 1);
     if (can)
-        serve_locked(hunger);
-    unlock(hunger->account);
+        serve_locked(account, hunger);
+    unlock(account);
     *status = 0;
     return can;
 }
 
 static bool hunger_publish(void *object, struct kin__waiter *waiter, int *status)
 {
-    const struct hunger *hunger = object;
+    struct kin__account *account = object;
+    const struct hunger *hunger = waiter->io;
     (void)status;
-    lock(hunger->account);
-    bool links = hunger->account->left.of[hunger->part] == 0;
+    lock(account);
+    bool links = !has_locked(account, hunger->part, 1);
     if (links)
-        kin__waitq_push(queue_of(hunger->account), waiter);
-    unlock(hunger->account);
+        kin__waitq_push(queue_of(account), waiter);
+    unlock(account);
     return links;
 }
 
 static void hunger_unpublish(void *object, struct kin__waiter *waiter)
 {
-    const struct hunger *hunger = object;
-    lock(hunger->account);
+    struct kin__account *account = object;
+    lock(account);
     kin__waitq_remove(waiter);
-    unlock(hunger->account);
+    unlock(account);
 }
 
 static const struct kin__waitable hunger_waitable = {"budget", hunger_try, hunger_publish,
                                                      hunger_unpublish};
 
+KIN__WAITABLE_READY(hunger_waitable)
+{
+    const struct kin__account *account = object;
+    const struct hunger *hunger = waiter->io;
+    return account->left.of[hunger->part] ? "there is some" : NULL;
+}
+
+/* ---- reaching up ---- */
+
+/* The next one that an account reaches; NULL: there is none, or, if it refills, no limit above. */
+static struct kin__account *above(const struct kin__account *account)
+{
+    return account->refills ? account->source.soft : NULL;
+}
+
+/* Notes what came from an account further up, NULL where there is no limit, in all that it passes
+ * through. */
+static void pass_through(struct kin__account *own, const struct kin__account *from,
+                         enum kin__part part, uint64_t amount)
+{
+    for (struct kin__account *at = own; at != from; at = at->source.soft) { /* a chain ends */
+        lock(at);
+        at->given.of[part] = kin__amount_sum(at->given.of[part], amount);
+        unlock(at);
+    }
+}
+
 int kin__account_wait(struct kin__account *account, enum kin__part part, kin_time deadline)
 {
-    struct hunger own = {account, part, true}, pool = {account->source.soft, part, false};
-    struct kin__case cases[3] = {{.ops = &hunger_waitable, .object = &own, .io = &own},
-                                 {.ops = &hunger_waitable, .object = &pool, .io = &pool}};
+    struct hunger hunger = {account, part};
+    struct kin__case few[FEW_WAITS + 1], *cases = few;
+    uint32_t count = 0;
     int status = 0;
-    uint32_t count = account->refills && pool.account ? 2 : 1;
     KIN__ASSERT(!kin__part_is_hard(part), "SCHED:3.2.1");
+    for (struct kin__account *at = account; at; at = above(at)) /* as deep as tasks are nested */
+        count++;
+    if (count > FEW_WAITS && !(cases = kin__heap_alloc((count + 1) * sizeof(*cases))))
+        return KIN_BUDGET;
+    count = 0;
+    for (struct kin__account *at = account; at; at = above(at))
+        cases[count++] = (struct kin__case){.ops = &hunger_waitable, .object = at, .io = &hunger};
     int rc = kin__wait_any_until(cases, count, deadline, 0, &status);
-    if (rc == 1) { /* from the pool, and used by this very operation */
+    if (rc > 0) { /* from further up, and used by this very operation */
+        pass_through(account, cases[rc].object, part, 1);
         lock(account);
-        account->given.of[part] = kin__amount_sum(account->given.of[part], 1);
         note_used_locked(account, part, 1);
         unlock(account);
+        note_paid(cases[rc].object, part, 1);
     }
+    if (cases != few)
+        kin__heap_free(cases);
     return rc < 0 ? rc : status;
 }
 
@@ -234,7 +392,7 @@ void kin__account_init(struct kin__account *account, struct kin__purse source,
 bool kin__account_use(struct kin__account *account, enum kin__part part, uint64_t amount)
 {
     lock(account);
-    bool can = account->left.of[part] >= amount;
+    bool can = has_locked(account, part, amount);
     if (can) {
         subtract(&account->left.of[part], amount);
         note_used_locked(account, part, amount);
@@ -246,9 +404,17 @@ bool kin__account_use(struct kin__account *account, enum kin__part part, uint64_
 void kin__account_unuse(struct kin__account *account, enum kin__part part, uint64_t amount,
                         struct kin__wakes *wakes)
 {
+    struct kin__account *source =
+        account->is_pooled && !kin__part_is_hard(part) ? account->source.soft : NULL;
     lock(account);
-    account->left.of[part] = kin__amount_sum(account->left.of[part], amount);
     note_unused_locked(account, part, amount);
+    if (source && account->given.of[part] >= amount) { /* who is pooled keeps nothing */
+        subtract(&account->given.of[part], amount);
+        unlock(account);
+        account = source;
+        lock(account);
+    }
+    account->left.of[part] = kin__amount_sum(account->left.of[part], amount);
     feed_locked(account, wakes);
     unlock(account);
 }
@@ -286,6 +452,13 @@ void kin__account_settle(struct kin__account *account, struct kin__wakes *wakes)
 {
     struct kin__amounts given, returned;
     struct side sides[2];
+    struct kin__account *source = account->is_pooled ? account->source.soft : NULL;
+    if (source) { /* nobody takes anything back any more */
+        lock(source);
+        if (kin__list_is_linked(&account->holds))
+            kin__list_remove(&account->holds);
+        unlock(source);
+    }
     lock(account);
     check_locked(account);
     given = account->given;
@@ -305,45 +478,53 @@ struct kin__amounts kin__account_left(struct kin__account *account)
     return left;
 }
 
-/* Takes up to want of a part out of the source of an account; how much. */
-static uint64_t draw_up_to(struct kin__account *source, enum kin__part part, uint64_t want,
-                           bool is_pooled)
+/* Takes up to want of a part out of an account; how much. */
+static uint64_t draw_up_to(struct kin__account *account, enum kin__part part, uint64_t want)
 {
-    lock(source);
-    uint64_t left = source->left.of[part];
-    if (is_pooled && left == KIN__UNLIMITED) {
-        want = left;
-    } else if (is_pooled) { /* so that nobody holds much that others may need more */
-        uint64_t share = left / PORTION_SHARE;
-        if (share < want)
-            want = share ? share : 1;
+    lock(account);
+    uint64_t got = has_locked(account, part, 1) ? account->left.of[part] : 0;
+    if (got > want)
+        got = want;
+    subtract(&account->left.of[part], got);
+    unlock(account);
+    return got;
+}
+
+/* Brings up to want of a part down to an account from the first it reaches that has some. False:
+ * none has. */
+static bool bring_down(struct kin__account *own, enum kin__part part, uint64_t want)
+{
+    struct kin__account *from = own;
+    struct kin__wakes wakes = {0};
+    uint64_t got = 0;
+    while (got == 0 && from && from->refills) { /* a chain ends */
+        from = from->source.soft;
+        got = from ? draw_up_to(from, part, want) : want;
     }
-    if (want > left)
-        want = left;
-    subtract(&source->left.of[part], want);
-    unlock(source);
-    return want;
+    if (got == 0)
+        return false;
+    pass_through(own, from, part, got);
+    lock(own);
+    own->left.of[part] = kin__amount_sum(own->left.of[part], got);
+    feed_locked(own, &wakes);
+    unlock(own);
+    kin__wakes_run(&wakes);
+    return true;
 }
 
 bool kin__account_refill(struct kin__account *account, enum kin__part part, uint64_t interval)
 {
-    uint64_t want = account->quantum.of[part] ? account->quantum.of[part] : 1;
-    if (account->is_pooled)
-        want = part == KIN__PART_OPS ? interval : 1;
-    struct kin__account *source = account->source.soft;
-    KIN__ASSERT(!kin__part_is_hard(part), "SCHED:3.2.1");
-    uint64_t got = account->is_pooled ? KIN__UNLIMITED : want;
-    if (source)
-        got = draw_up_to(source, part, want, account->is_pooled);
-    if (got == 0)
-        return false;
-    lock(account);
-    account->given.of[part] = kin__amount_sum(account->given.of[part], got);
-    account->left.of[part] = kin__amount_sum(account->left.of[part], got);
-    subtract(&account->left.of[part], 1);
-    note_used_locked(account, part, 1);
-    unlock(account);
-    return true;
+    struct kin__account *from = account->is_pooled ? account->source.soft : account;
+    uint64_t want = from->quantum.of[part] ? from->quantum.of[part] : 1;
+    KIN__ASSERT(account->refills && !kin__part_is_hard(part), "SCHED:3.2.1");
+    if (account->is_pooled && take_portion(account, part, interval))
+        return true;
+    while (bring_down(from, part, want)) { /* ends, unless others take it away each time */
+        if (account->is_pooled ? take_portion(account, part, interval)
+                               : kin__account_use(account, part, 1))
+            return true;
+    }
+    return false;
 }
 
 /* ---- purses ---- */
@@ -361,15 +542,50 @@ static enum kin_budget_part lacking_locked(const struct side *side,
     return KIN_BUDGET_NONE;
 }
 
-/* Reduces amounts to what a side has, or to a part of that. */
-static void fit_locked(const struct side *side, struct kin__amounts *amounts, unsigned divisor)
+/* Reduces some parts of amounts to what there is, or to half of that. */
+static void fit(struct kin__amounts *amounts, const struct kin__amounts *left, unsigned parts,
+                enum kin__share how)
 {
     for (unsigned i = 0; i < KIN__PARTS; i++) {
-        uint64_t left = side->account->left.of[i];
-        if (left != KIN__UNLIMITED)
-            left /= divisor;
-        if ((side->parts & (1u << i)) && amounts->of[i] > left)
-            amounts->of[i] = amounts->of[i] == KIN__UNLIMITED ? 0 : left;
+        uint64_t most = left->of[i];
+        if (how == KIN__SHARE_HALF && most != KIN__UNLIMITED)
+            most /= 2;
+        if ((parts & (1u << i)) && amounts->of[i] > most)
+            amounts->of[i] = amounts->of[i] == KIN__UNLIMITED ? 0 : most;
+    }
+}
+
+/* What an account has and all that it reaches. */
+static struct kin__amounts left_in_reach(struct kin__account *account)
+{
+    struct kin__amounts all = kin__account_left(account);
+    while (account && account->refills) { /* a chain ends */
+        account = account->source.soft;
+        struct kin__amounts left = account ? kin__account_left(account) : unlimited;
+        for (unsigned i = 0; i < KIN__PARTS; i++) {
+            if (SOFT & (1u << i))
+                all.of[i] = kin__amount_sum(all.of[i], left.of[i]);
+        }
+    }
+    return all;
+}
+
+/* Makes an account that refills ready for a draw of soft parts. Whether there is enough is decided
+ * by the draw, since others draw, too. */
+static void reach(struct kin__account *account, struct kin__amounts *amounts, enum kin__share how)
+{
+    struct kin__amounts left = left_in_reach(account);
+    if (how != KIN__SHARE_EXACT)
+        fit(amounts, &left, SOFT, how);
+    for (unsigned i = 0; i < KIN__PARTS; i++) {
+        if ((SOFT & (1u << i)) && amounts->of[i] > left.of[i])
+            return; /* it is refused, and all stays where it is */
+    }
+    for (unsigned i = 0; i < KIN__PARTS; i++) {
+        uint64_t has;
+        while ((SOFT & (1u << i)) && (has = kin__account_left(account).of[i]) < amounts->of[i] &&
+               bring_down(account, (enum kin__part)i, amounts->of[i] - has))
+            ; /* ends, unless others take it away each time */
     }
 }
 
@@ -386,16 +602,23 @@ static void draw_locked(const struct side *side, const struct kin__amounts *amou
 static enum kin_budget_part draw_side(const struct side *side, struct kin__amounts *amounts,
                                       enum kin__share how, uint64_t spawns)
 {
-    static const struct kin__amounts nothing;
     if (!(side->parts & HARD))
         spawns = 0;
+    const struct kin__amounts *least = how == KIN__SHARE_EXACT ? amounts : &nothing;
     lock(side->account);
-    enum kin_budget_part lacking =
-        lacking_locked(side, how == KIN__SHARE_EXACT ? amounts : &nothing, spawns);
+    enum kin_budget_part lacking = lacking_locked(side, least, spawns);
+    if (lacking) {
+        collect_locked(side->account);
+        lacking = lacking_locked(side, least, spawns);
+    }
     if (!lacking) {
         subtract(&side->account->left.of[KIN__PART_SPAWNS], spawns);
         note_used_locked(side->account, KIN__PART_SPAWNS, spawns);
-        fit_locked(side, amounts, how == KIN__SHARE_HALF ? 2 : 1);
+        if (how != KIN__SHARE_EXACT) {
+            fit(amounts, &side->account->left, side->parts & HARD, how);
+            fit(amounts, &side->account->left, side->parts & SOFT,
+                side->account->refills ? KIN__SHARE_FITS : how); /* halved by reach */
+        }
         draw_locked(side, amounts);
     }
     unlock(side->account);
@@ -409,6 +632,8 @@ static enum kin_budget_part draw(struct kin__purse purse, struct kin__amounts *a
     struct side sides[2];
     unsigned count = sides_of(purse, sides);
     for (unsigned i = 0; i < count; i++) {
+        if (sides[i].account->refills && (sides[i].parts & SOFT))
+            reach(sides[i].account, amounts, how);
         enum kin_budget_part lacking = draw_side(&sides[i], amounts, how, spawns);
         if (!lacking)
             continue;
@@ -443,7 +668,6 @@ void kin__purse_draw_some(struct kin__purse purse, struct kin__amounts *amounts)
 void kin__purse_mint(struct kin__purse purse, const struct kin__amounts *amounts,
                      struct kin__wakes *wakes)
 {
-    static const struct kin__amounts nothing;
     struct side sides[2];
     unsigned count = sides_of(purse, sides);
     for (unsigned i = 0; i < count; i++) {
@@ -458,13 +682,11 @@ void kin__purse_mint(struct kin__purse purse, const struct kin__amounts *amounts
 
 struct kin__amounts kin__purse_left(struct kin__purse purse)
 {
-    struct kin__amounts all;
+    struct kin__amounts all = unlimited;
     struct side sides[2];
     unsigned count = sides_of(purse, sides);
-    for (unsigned part = 0; part < KIN__PARTS; part++)
-        all.of[part] = KIN__UNLIMITED;
     for (unsigned i = 0; i < count; i++) {
-        struct kin__amounts left = kin__account_left(sides[i].account);
+        struct kin__amounts left = left_in_reach(sides[i].account);
         for (unsigned part = 0; part < KIN__PARTS; part++) {
             if (sides[i].parts & (1u << part))
                 all.of[part] = left.of[part];

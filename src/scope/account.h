@@ -48,11 +48,12 @@ void kin__account_add(struct kin__account *account, const struct kin__amounts *g
 void kin__account_settle(struct kin__account *account, struct kin__wakes *wakes);
 struct kin__amounts kin__account_left(struct kin__account *account);
 
-/* Takes more of a soft part from the source, of which one is used at once; interval: the most
- * operations that one who is pooled takes at a time. False: the source has nothing. */
+/* Takes more of a soft part from the source of an account that refills, or from further up, of
+ * which one is used at once; interval: the most operations that one who is pooled takes at a time.
+ * False: there is nothing. */
 bool kin__account_refill(struct kin__account *account, enum kin__part part, uint64_t interval);
-/* Waits in the running task until one of a soft part can be used: 0, KIN_TIMEOUT,
- * KIN_CANCELLED. */
+/* Waits in the running task until one of a soft part can be used: 0, KIN_TIMEOUT, KIN_CANCELLED,
+ * KIN_BUDGET without memory to wait with. */
 int kin__account_wait(struct kin__account *account, enum kin__part part, kin_time deadline);
 
 /* ---- purses ---- */

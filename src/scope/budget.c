@@ -7,14 +7,14 @@
  * metered nursery has a bank, the accounts that its children draw from:
  *
  *     opened with a budget     a pool of its own, drawn from the owner
- *     without                  what bounds the owner: its own account, as far as that is a limit,
- *                              and otherwise the bank of the owner's own nursery [C3]
+ *     without                  what bounds the owner: its own account if it was given one, and
+ *                              otherwise the bank of the owner's own nursery [C3]
  *
- * An account is a limit where it does not refill by itself, and the memory and the spawns of one
- * that was given are a limit always: no task gets around its budget by spawning [SCHED:15.1.1]. So
- * has each
- * account its sources, the bank of its nursery. A bank outlives whatever draws from it, because a
- * nursery outlives its children and an owner its nurseries.
+ * So no task gets around its budget by spawning [SCHED:15.1.1], and none that was given one waits
+ * with its children for what it holds itself. An account that refills by itself does so for those
+ * that draw from it, too: its soft parts come from its source when they are used up
+ * (scope/account.c). Each account has its sources, the bank of its nursery. A bank outlives
+ * whatever draws from it, because a nursery outlives its children and an owner its nurseries.
  *
  * In service a child that was given no budget is pooled: it has next to nothing of its own and
  * takes from the bank as it goes, small portions while the pool is small. Everybody else has what
@@ -51,45 +51,14 @@ int kin__budget_refuse(struct kin__task *task, enum kin_budget_part part)
 
 /* ---- the pool of a nursery ---- */
 
-/* What a nursery without a budget of its own draws from. */
-static struct kin__purse inherited_bank(struct kin__task *owner)
+/* What bounds the owner of a nursery: its own budget if it has one, else the pool it lives off. */
+static struct kin__purse purse_of(struct kin__task *owner)
 {
     if (!(owner->flags & KIN__TASK_METERED))
         return (struct kin__purse){NULL, NULL};
     struct kin__account *account = account_of(owner);
-    return (struct kin__purse){account->refills ? account->source.soft : account,
+    return (struct kin__purse){account->is_pooled ? account->source.soft : account,
                                account->is_hard ? account : account->source.hard};
-}
-
-/* What a nursery with a budget of its own is paid from. */
-static struct kin__purse purse_of(struct kin__task *owner)
-{
-    struct kin__purse purse = inherited_bank(owner);
-    if (owner->flags & KIN__TASK_METERED && !account_of(owner)->is_pooled)
-        purse.soft = account_of(owner);
-    return purse;
-}
-
-/* Draws amounts from what pays for a nursery; where that refills by itself, its source helps
- * out. */
-static enum kin_budget_part draw_from_owner(struct kin__purse purse,
-                                            const struct kin__amounts *amounts)
-{
-    struct kin__account *own = purse.soft;
-    enum kin_budget_part lacking = kin__purse_draw(purse, amounts);
-    if (!lacking || !own || !own->refills)
-        return lacking;
-    struct kin__amounts left = kin__account_left(own), missing = nothing;
-    struct kin__wakes wakes = {0};
-    for (unsigned i = 0; i < KIN__PARTS; i++) {
-        if (!kin__part_is_hard(i) && amounts->of[i] > left.of[i])
-            missing.of[i] = amounts->of[i] - left.of[i];
-    }
-    if ((lacking = kin__purse_draw(own->source, &missing)))
-        return lacking;
-    kin__account_add(own, &missing, &nothing, &wakes);
-    kin__wakes_run(&wakes);
-    return kin__purse_draw(purse, amounts);
 }
 
 /* Makes the pool of a nursery. */
@@ -119,7 +88,7 @@ int kin__budget_open(struct kin__scope *scope, struct kin__task *owner,
         recharge = kin__profile_is_strict(scope->sched) ? KIN_RECHARGE_MANUAL : KIN_RECHARGE_AUTO;
     scope->recharge = (uint8_t)recharge;
     scope->on_exhausted = (uint8_t)(options ? options->on_exhausted : KIN_EXHAUSTED_WAIT);
-    scope->bank = inherited_bank(owner);
+    scope->bank = purse_of(owner);
     scope->pool = NULL;
     scope->has |= KIN__SCOPE_METERED;
     if (!has_budget)
@@ -128,7 +97,7 @@ int kin__budget_open(struct kin__scope *scope, struct kin__task *owner,
     int rc = make_pool(scope, purse_of(owner), &amounts);
     if (rc < 0)
         return rc;
-    enum kin_budget_part lacking = draw_from_owner(purse_of(owner), &amounts);
+    enum kin_budget_part lacking = kin__purse_draw(purse_of(owner), &amounts);
     if (!lacking)
         return 0;
     kin__heap_free(scope->pool);
@@ -168,7 +137,7 @@ static struct share share_of(const struct kin__scope *scope,
         return (struct share){.amounts = kin__amounts_of(&options->budget),
                               .how = KIN__SHARE_EXACT, .is_hard = true, .is_metered = true};
     if (!is_strict && !bank.soft && !bank.hard)
-        return (struct share){.amounts = everything, .how = KIN__SHARE_EXACT};
+        return (struct share){.amounts = everything, .how = KIN__SHARE_EXACT, .is_pooled = true};
     if (!is_strict && scope->recharge == KIN_RECHARGE_AUTO)
         return (struct share){.amounts = nothing, .how = KIN__SHARE_FITS, .is_pooled = true,
                               .is_metered = true};
@@ -217,7 +186,8 @@ static void give_account(const struct kin__scope *scope, struct kin__task *child
     account->refills =
         is_metered ? scope->recharge == KIN_RECHARGE_AUTO : !kin__profile_is_strict(scope->sched);
     account->fails = is_metered && scope->on_exhausted == KIN_EXHAUSTED_FAIL;
-    account->quantum = share->amounts;
+    if (!share->is_pooled)
+        account->quantum = share->amounts;
     account->limit = options ? kin__amounts_of(&options->recharge_limit) : nothing;
     child->flags |= KIN__TASK_METERED;
     child->caps |= KIN__CAPS_ACCOUNT;
@@ -326,6 +296,8 @@ static int pay(struct kin__task *task, enum kin__part part, kin_time deadline)
     if (account->fails || deadline == 0)
         return kin__budget_refuse(task, (enum kin_budget_part)(part + 1));
     int rc = kin__account_wait(account, part, deadline);
+    if (rc == KIN_BUDGET)
+        return kin__budget_refuse(task, (enum kin_budget_part)(part + 1));
     if (rc == 0)
         task->slice = kin__task_sched(task)->slice; /* the others had their turn */
     return rc;
@@ -536,7 +508,7 @@ int kin_nursery_recharge(struct kin_nursery *n, struct kin_budget amount)
     } else if (kin__load_relaxed(&scope->owner) != self) { /* relaxed: open since long */
         rc = KIN_NOCAP;
     } else if (pool) { /* else it has what the owner has */
-        enum kin_budget_part lacking = draw_from_owner(pool->source, &amounts);
+        enum kin_budget_part lacking = kin__purse_draw(pool->source, &amounts);
         if (lacking)
             rc = kin__budget_refuse(self, lacking);
         else

@@ -66,6 +66,7 @@ static inline struct kin__cleanup *take_place(struct kin__cleanups *cleanups, vo
     struct kin__cleanup *slot = &cleanups->table[cleanups->count++];
     slot->arg = arg;
     slot->kind = kind;
+    KIN__LAB_ACQUIRES(KIN__LAB_CLEANUP, arg, cleanups->count);
     return slot;
 }
 
@@ -128,6 +129,8 @@ static inline void run_newest(struct kin__cleanups *cleanups)
     struct kin__cleanup *slot = &cleanups->table[place];
     uint64_t kind = slot->kind;
     void *arg = slot->arg;
+    if (kind != KIN__CLEANUP_TAKEN)
+        KIN__LAB_LEAVES(KIN__LAB_CLEANUP, arg, place + 1);
     slot->kind = KIN__CLEANUP_TAKEN;
     if (KIN__LIKELY(kind == KIN__CLEANUP_PLAIN)) {
         slot->fn(arg);
@@ -173,10 +176,14 @@ static int go(void *arg)
         if (scope) {
             /* relaxed: the owner's own; another value means that the handle was opened twice */
             KIN__CHECK(kin__load_relaxed(&scope->handle->scope) == scope, "NSM-4: opened twice");
+            KIN__LAB_UNWINDS(KIN__LAB_NURSERY, scope, 0);
             kin_nursery_leave_((struct kin_nursery *)(void *)scope->handle);
             continue;
         }
         struct kin__cleanups *cleanups = &task->extra->cleanups;
+        if (way->leaves && cleanups->table[cleanups->count - 1].kind != KIN__CLEANUP_TAKEN)
+            KIN__LAB_UNWINDS(KIN__LAB_CLEANUP, cleanups->table[cleanups->count - 1].arg,
+                             cleanups->count);
         cleanups->floor = cleanups->count;
         task->masks = 0; /* of code that is not returned to */
         task->flags &= (uint16_t)~KIN__TASK_DEADLINE;

@@ -258,6 +258,11 @@ static void progress_unpublish(void *object, struct kin__waiter *waiter)
 static const struct kin__waitable progress_waitable = {"branch", progress_try, progress_publish,
                                                        progress_unpublish};
 
+KIN__WAITABLE_READY(progress_waitable)
+{
+    return has_moved_locked(object) ? "a branch has failed, or none can start" : NULL;
+}
+
 /* Waits until the next branch is to be started: the delay is over or one has failed. False: none
  * is, because the call is decided or cancelled. */
 static bool wait_for_next(struct call *call, struct progress *progress, int64_t delay)

@@ -258,6 +258,12 @@ static void end_unpublish(void *object, struct kin__waiter *waiter)
 
 const struct kin__waitable kin__task_waitable = {"task", end_try, end_publish, end_unpublish};
 
+KIN__WAITABLE_READY(kin__task_waitable)
+{
+    const struct kin__task *task = kin__task_find(((const struct kin__ender *)object)->task);
+    return !task || task->over ? "the task has ended" : NULL;
+}
+
 int kin_task_join(struct kin_nursery *n, struct kin_task_ref ref, struct kin_outcome *out,
                   kin_time deadline)
 {

@@ -228,6 +228,8 @@ open_scope(struct kin__frame *frame, struct kin__handle *handle, struct kin__sch
     kin__store_release(&scope->owner, owner); /* pairs with the acquire in kin__cancel_inner_of */
     if (owner) /* pairs with the load in kin__cancel_inner_of; see the head of cancel.c */
         kin__store_release(&owner->inner, scope);
+    if (owner)
+        KIN__LAB_ACQUIRES(KIN__LAB_NURSERY, scope, 0);
     return 0;
 }
 
@@ -316,6 +318,13 @@ static void join_unpublish(void *object, struct kin__waiter *waiter)
 
 const struct kin__waitable kin__join_waitable = {"nursery", join_try, join_publish,
                                                  join_unpublish};
+
+KIN__WAITABLE_READY(kin__join_waitable)
+{
+    const struct kin__scope *scope = object;
+    uint64_t word = kin__load_relaxed(&scope->word); /* relaxed: nobody runs */
+    return kin__scope_live(word) == 0 ? "nobody is left in the nursery" : NULL;
+}
 
 /* Runs children that nobody has begun on this stack. True: none is left. */
 static bool run_children_here(struct kin__task *task, struct kin__scope *scope)
@@ -438,6 +447,7 @@ static inline void release(struct kin__task *task, struct kin__handle *handle,
     kin__store_relaxed(&scope->owner, NULL); /* relaxed: released by unlock */
     kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
     kin__store_release(&task->inner, outer); /* pairs with the load in kin__cancel_inner_of */
+    KIN__LAB_LEAVES(KIN__LAB_NURSERY, scope, 0);
     if (KIN__UNLIKELY(kin__scope_state(word) == KIN_NURSERY_CANCELLED))
         take_back(task, outer);
     if (KIN__UNLIKELY(scope->arena.chunks != NULL || scope->kept != NULL))

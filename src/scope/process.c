@@ -86,6 +86,8 @@ int kin_process_start(const char *const *argv, const struct kin_process_options 
     rc = kin__op(task, KIN_CAP_PROCESS | KIN__COST_SYSCALL, KIN_NEVER);
     if (rc < 0)
         return rc;
+    if (KIN__LAB_INSIDE())
+        return KIN_UNSUPPORTED; /* what is outside cannot be reached from a run */
     struct kin_process *process = kin__process_make(options, usual_grace(task));
     if (!process)
         return -ENOMEM;

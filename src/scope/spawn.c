@@ -379,6 +379,15 @@ static void slot_unpublish(void *object, struct kin__waiter *waiter)
 
 static const struct kin__waitable slot_waitable = {"slot", slot_try, slot_publish, slot_unpublish};
 
+KIN__WAITABLE_READY(slot_waitable)
+{
+    const struct slot *slot = object;
+    struct kin__scope *scope = slot->place.scope;
+    /* relaxed: nobody runs */
+    bool is_same = kin__load_relaxed(&scope->frame.name) == slot->place.name;
+    return !is_same || is_worth_locked(scope, slot->spawner) ? "the nursery has room" : NULL;
+}
+
 #define PROMISED 1 /* what a wait for room ends with, beside 0: look again */
 
 /* Promises what room there is when this many children have left. */

@@ -9,7 +9,8 @@
  *     left + used + what others hold = given + minted          (each part that has a limit)
  *
  * Whoever recharges a task comes from elsewhere, so an account has a lock of its own. No two of
- * them are held at once: an amount that moves is in neither for a moment.
+ * them are held at once, and an amount that moves is in neither for a moment, but for one that
+ * lives off another: it takes its portions, and these are taken back, under the locks of both.
  */
 #ifndef KIN_TASK_ACCOUNT_H
 #define KIN_TASK_ACCOUNT_H
@@ -34,6 +35,13 @@ enum kin__part {
 
 #define KIN__UNLIMITED UINT64_MAX
 
+/* Whether what was used is noted, so that somebody can see that nothing is lost. */
+#if defined(KIN_DEBUG) || defined(KIN__LAB)
+#define KIN__ACCOUNTS_CHECK 1
+#else
+#define KIN__ACCOUNTS_CHECK 0
+#endif
+
 /* Among the caps of a task: it has an account. Changes under the lock of its nursery only, so that
  * whoever holds that knows. */
 #define KIN__CAPS_ACCOUNT 0x8000u
@@ -52,28 +60,36 @@ struct kin__purse {
 };
 
 struct kin__account {
-    struct kin__lock lock; /* rank WAIT */
+    struct kin__lock lock; /* rank WAIT; POOLED if it is, inside of its source's */
 
     /* constant once it is in use */
-    uint8_t is_pooled; /* has nothing of its own: lives off its sources */
-    uint8_t is_hard;   /* its hard parts bound its nurseries, too, and not just itself */
-    uint8_t refills;   /* takes more of a soft part from its source when it is used up */
-    uint8_t fails;     /* does not wait for a recharge */
+    bool is_pooled : 1; /* has nothing of its own: lives off its sources */
+    bool is_hard : 1;   /* its hard parts bound its nurseries, too, and not just itself */
+    bool refills : 1;   /* takes more of a soft part from its source when it is used up */
+    bool fails : 1;     /* does not wait for a recharge */
     /* the task's own */
     uint8_t exhausted; /* enum kin_budget_part of the last KIN_BUDGET */
 
     /* under the lock */
     struct kin__list hungry; /* of a struct kin__waitq: who waits for something from here */
+    struct kin__list holders; /* who lives off it and took a portion; NULL: nobody ever did */
     struct kin__amounts left;
     struct kin__amounts given;  /* from the sources in all; returns as far as it is left */
     struct kin__amounts minted; /* what came from nowhere; ends with the account */
-#ifdef KIN_DEBUG
+#if KIN__ACCOUNTS_CHECK
     struct kin__amounts used;
+    struct kin__amounts owed; /* handed to those who wait for it and have not noted it yet */
 #endif
 
-    struct kin__purse source;    /* constant */
-    struct kin__amounts quantum; /* how much a refill takes, unless is_pooled; constant */
-    struct kin__amounts limit;   /* how much it may still give itself; the task's own */
+    struct kin__purse source; /* constant */
+    union {
+        struct { /* if it is pooled; under the lock of source.soft */
+            struct kin__list holds; /* among its holders */
+            uint64_t portion;       /* of ops, what the last one left it with */
+        };
+        struct kin__amounts quantum; /* if it is not: how much a refill takes; constant */
+    };
+    struct kin__amounts limit; /* how much it may still give itself; the task's own */
 };
 
 #endif

@@ -133,6 +133,37 @@ KIN_TEST(a_deadline_ends_the_wait_for_a_recharge, "SCHED:3.2.2 N2001")
     run_on_few(wait_for_a_deadline, NULL);
 }
 
+static int wait_under_a_mask(void *arg)
+{
+    kin_mask();
+    for (int i = 0; i < 3; i++)
+        EXPECT_EQ(kin_checkpoint(), 0);
+    atomic_store((_Atomic int *)arg, 1);
+    EXPECT_EQ(kin_checkpoint(), KIN_CANCELLED); /* not before the grace is over */
+    EXPECT_EQ(kin_cancel_reason(), KIN_STUCK);
+    kin_unmask();
+    return KIN_CANCELLED;
+}
+
+static int cancel_the_masked(void *arg)
+{
+    _Atomic int is_dry = 0;
+    KIN_NURSERY(n, .recharge = KIN_RECHARGE_MANUAL, .cancel_grace = KIN_MS(2));
+
+    (void)arg;
+    EXPECT_EQ(spawn_on(&n, (struct kin_budget){3, 0, 0, 0, 0}, wait_under_a_mask, &is_dry, NULL),
+              0);
+    await(&is_dry, 1);
+    kin_nursery_cancel(&n, 0);
+    EXPECT_EQ(kin_nursery_join(&n, NULL), KIN_CANCELLED);
+    return 0;
+}
+
+KIN_TEST(the_end_of_a_grace_ends_a_wait_for_a_recharge_under_a_mask, "SCHED:3.2.2 N2002 B7")
+{
+    run_on_few(cancel_the_masked, NULL);
+}
+
 KIN_TEST(deadline_0_and_a_nursery_that_fails_say_budget_at_once, "SCHED:3.2.1 SCHED:14.1.1")
 {
     run_on_few(wait_for_nothing, NULL);
@@ -271,6 +302,51 @@ static int need_each_other(void *arg)
 KIN_TEST(a_pool_that_is_just_enough_is_enough_for_tasks_that_need_each_other, "SCHED:3.3.1")
 {
     run_on_few(need_each_other, NULL);
+}
+
+/* Many take a portion and use one of it, and one needs all the rest before they go on. */
+struct hoard {
+    _Atomic int holding, left;
+    struct kin_event done;
+};
+
+static int hold_a_portion(void *arg)
+{
+    struct hoard *hoard = arg;
+
+    EXPECT_EQ(kin_checkpoint(), 0);
+    atomic_fetch_add(&hoard->holding, 1);
+    return kin_event_wait(&hoard->done, KIN_NEVER);
+}
+
+static int need_all_the_rest(void *arg)
+{
+    struct hoard *hoard = arg;
+
+    while (atomic_fetch_sub(&hoard->left, 1) > 0)
+        EXPECT_EQ(kin_checkpoint(), 0);
+    kin_event_set(&hoard->done);
+    return 0;
+}
+
+static int hoard_and_need(void *arg)
+{
+    struct hoard hoard = {.left = 1280 - 2 * 10}; /* each of ten has two operations */
+    KIN_NURSERY(n, .budget = {1280, 0, 11, 0, 0});
+
+    (void)arg;
+    for (int i = 0; i < 10; i++)
+        EXPECT_EQ(kin_spawn(&n, hold_a_portion, &hoard), 0);
+    await(&hoard.holding, 10);
+    EXPECT_LT(kin_nursery_budget_left(&n).ops, 1280 - 10 - 50); /* they do hold some */
+    EXPECT_EQ(kin_spawn(&n, need_all_the_rest, &hoard), 0);
+    EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
+    return 0;
+}
+
+KIN_TEST(nobody_waits_for_what_others_hold_and_do_not_use, "SCHED:3.2.2 SCHED:3.2.3")
+{
+    run_on_few(hoard_and_need, NULL);
 }
 
 static int hold_and_return(void *arg)

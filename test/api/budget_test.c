@@ -146,26 +146,41 @@ static int keep_left(void *arg)
     return 0;
 }
 
+struct heir {
+    struct kin_budget left;
+    _Atomic int may_end; /* and give back what is left */
+};
+
+static int inherit(void *arg)
+{
+    struct heir *heir = arg;
+    int rc = keep_left(&heir->left);
+    await(&heir->may_end, 1);
+    return rc;
+}
+
 static int inherit_strictly(void *arg)
 {
-    struct kin_budget left = {0, 0, 0, 0, 0};
+    struct heir heir = {.may_end = 1};
     struct kin_budget standard = {KIN_DEFAULT_OPS, KIN_DEFAULT_MEMORY, 0, KIN_DEFAULT_CHANNEL_OPS,
                                   KIN_DEFAULT_SYSCALLS};
     (void)arg;
     {
         KIN_NURSERY(n);
-        EXPECT_EQ(kin_spawn(&n, keep_left, &left), 0);
+        EXPECT_EQ(kin_spawn(&n, inherit, &heir), 0);
         EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
-        EXPECT(is_same(left, standard));
+        EXPECT(is_same(heir.left, standard));
     }
     {
         KIN_NURSERY(n, .budget = {KIN_DEFAULT_OPS + 70, 10, 2, KIN_DEFAULT_CHANNEL_OPS,
                                   UINT32_MAX});
-        EXPECT_EQ(kin_spawn(&n, keep_left, &left), 0);
+        atomic_store(&heir.may_end, 0);
+        EXPECT_EQ(kin_spawn(&n, inherit, &heir), 0);
         EXPECT(is_same(kin_nursery_budget_left(&n), (struct kin_budget){70, 0, 1, 0, UINT32_MAX}));
+        atomic_store(&heir.may_end, 1);
         EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
         standard.memory = 10; /* the pool had less */
-        EXPECT(is_same(left, standard));
+        EXPECT(is_same(heir.left, standard));
     }
     return 0;
 }
@@ -397,6 +412,102 @@ static int bound_a_tree(void *arg)
 KIN_TEST(a_manual_budget_bounds_the_whole_tree_below, "SCHED:3.2.2 SCHED:15.1.1")
 {
     run_on_few(bound_a_tree, NULL);
+}
+
+/* What a task was given is for its children, too, and when that is used up, what it would get. */
+static int count_to(void *arg)
+{
+    _Atomic int *left = arg;
+    while (atomic_fetch_sub(left, 1) > 0)
+        EXPECT_EQ(kin_checkpoint(), 0);
+    return 0;
+}
+
+static int spend_below(void *arg)
+{
+    _Atomic int left = 90;
+    KIN_NURSERY(n);
+
+    (void)arg;
+    EXPECT_EQ(kin_budget_left().ops, 100);
+    EXPECT_GE(kin_nursery_budget_left(&n).ops, 100);
+    EXPECT_EQ(kin_spawn(&n, count_to, &left), 0);
+    EXPECT_EQ(kin_spawn(&n, count_to, &left), 0);
+    EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
+    return 0;
+}
+
+static int give_all_to_one(void *arg)
+{
+    KIN_NURSERY(n, .budget = {100, 0, 5, 0, 0});
+
+    EXPECT_EQ(spawn_on(&n, (struct kin_budget){100, 0, 2, 0, 0}, spend_below, arg, NULL), 0);
+    return kin_nursery_join(&n, NULL);
+}
+
+KIN_TEST(one_who_holds_the_whole_pool_feeds_its_children, "SCHED:3.2.2 SCHED:8.2.1")
+{
+    EXPECT_EQ(run_as(KIN_SERVICE, 1, give_all_to_one, NULL), 0);
+    EXPECT_EQ(run_as(KIN_SERVICE, 2, give_all_to_one, NULL), 0);
+}
+
+/* Each holds 10 of what is above and sends another down, to a depth; at the bottom somebody uses
+ * more than they all hold. */
+struct descent {
+    int depth;
+    _Atomic int *left; /* to use */
+};
+
+static int descend(void *arg)
+{
+    struct descent *down = arg, next = {down->depth - 1, down->left};
+    struct kin_budget ten = {10, 0, (uint32_t)down->depth, 0, 0};
+    KIN_NURSERY(n);
+
+    if (down->depth > 0)
+        EXPECT_EQ(spawn_on(&n, ten, descend, &next, NULL), 0);
+    else
+        EXPECT_EQ(kin_spawn(&n, count_to, down->left), 0);
+    return kin_nursery_join(&n, NULL);
+}
+
+/* Yields until what is left to use stays as it is. */
+static void await_exhaustion(_Atomic int *left, int expected)
+{
+    while (atomic_load(left) > expected)
+        EXPECT_EQ(kin_yield(), 0);
+    for (int i = 0; i < 50; i++)
+        EXPECT_EQ(kin_yield(), 0);
+    EXPECT_EQ(atomic_load(left), expected);
+}
+
+static int descend_within(void *arg)
+{
+    int depth = *(int *)arg, spawns = depth + 1;
+    _Atomic int left = 400;
+    struct descent down = {depth, &left};
+    struct kin_task_ref ref;
+    KIN_NURSERY(n, .budget = {200, 0, 100, 0, 0});
+
+    EXPECT_EQ(spawn_on(&n, (struct kin_budget){10, 0, 20, 0, 0}, descend, &down, &ref), 0);
+    await_exhaustion(&left, 400 - 201 + spawns); /* the next one is begun, and waits */
+    EXPECT_EQ(kin_nursery_budget_left(&n).ops, 0);
+    EXPECT_EQ(kin_budget_recharge(ref, (struct kin_budget){50, 0, 0, 0, 0}), 0);
+    await_exhaustion(&left, 400 - 251 + spawns);
+    EXPECT_EQ(kin_nursery_recharge(&n, (struct kin_budget){500, 0, 0, 0, 0}), 0);
+    EXPECT_EQ(kin_task_join(&n, ref, NULL, KIN_NEVER), 0);
+    EXPECT_EQ(kin_nursery_budget_left(&n).ops, 750 - 400 - spawns); /* the rest came back */
+    return kin_nursery_join(&n, NULL);
+}
+
+KIN_TEST(what_is_used_below_comes_from_all_the_budgets_above, "SCHED:3.2.2 SCHED:3.2.3")
+{
+    int depths[] = {0, 1, 9}; /* in the last are more than a wait has room for */
+
+    for (size_t i = 0; i < sizeof depths / sizeof depths[0]; i++) {
+        EXPECT_EQ(run_as(KIN_SERVICE, 1, descend_within, &depths[i]), 0);
+        EXPECT_EQ(run_as(KIN_SERVICE, 2, descend_within, &depths[i]), 0);
+    }
 }
 
 static int nest_strictly(void *arg)

@@ -249,6 +249,59 @@ KIN_TEST(who_is_pooled_takes_small_portions_of_a_small_pool, "SCHED:3.2.3")
     kin__account_settle(&pool, &wakes);
 }
 
+KIN_TEST(what_is_left_of_a_portion_is_taken_back_and_a_recharge_is_not, "SCHED:3.2.3")
+{
+    struct kin__wakes wakes = {0};
+    struct kin__amounts have = amounts(6400, 0, 0), gift = amounts(7, 0, 0);
+    struct kin__account pool = {0}, holders[3];
+
+    memset(holders, 0, sizeof holders);
+    kin__account_init(&pool, nowhere, &have);
+    for (int i = 0; i < 3; i++) {
+        kin__account_init(&holders[i], from(&pool), &none);
+        holders[i].is_pooled = holders[i].refills = 1;
+    }
+    EXPECT(kin__account_refill(&holders[0], KIN__PART_OPS, 100));
+    EXPECT_EQ(holders[0].left.of[KIN__PART_OPS], 99);
+    EXPECT_EQ(kin__purse_draw(from(&pool), &gift), KIN_BUDGET_NONE);
+    kin__account_add(&holders[0], &gift, &none, &wakes);
+    EXPECT(kin__account_refill(&holders[1], KIN__PART_OPS, 50));
+    EXPECT_EQ(holders[1].left.of[KIN__PART_OPS], 49);
+    gift = amounts(6243, 0, 0); /* the rest */
+    EXPECT_EQ(kin__purse_draw(from(&pool), &gift), KIN_BUDGET_NONE);
+    kin__account_settle(&holders[1], &wakes); /* one that is over holds nothing */
+    EXPECT_EQ(pool.left.of[KIN__PART_OPS], 49);
+    gift = amounts(49, 0, 0);
+    EXPECT_EQ(kin__purse_draw(from(&pool), &gift), KIN_BUDGET_NONE);
+
+    EXPECT(kin__account_refill(&holders[2], KIN__PART_OPS, 100)); /* out of what the first held */
+    EXPECT_EQ(holders[0].left.of[KIN__PART_OPS], 7);
+    EXPECT_EQ(holders[2].left.of[KIN__PART_OPS], 0); /* a 64th of 99 */
+    EXPECT_EQ(pool.left.of[KIN__PART_OPS], 98);
+    gift = amounts(98, 0, 0);
+    EXPECT_EQ(kin__purse_draw(from(&pool), &gift), KIN_BUDGET_NONE);
+    EXPECT(!kin__account_refill(&holders[2], KIN__PART_OPS, 100));
+    kin__account_settle(&holders[0], &wakes); /* both conserve what they were given */
+    kin__account_settle(&holders[2], &wakes);
+}
+
+KIN_TEST(a_draw_takes_portions_back_rather_than_to_be_refused, "SCHED:8.2.1")
+{
+    struct kin__wakes wakes = {0};
+    struct kin__amounts have = amounts(640, 0, 1), want = amounts(639, 0, 0);
+    struct kin__account pool = {0}, holder = {0};
+
+    kin__account_init(&pool, nowhere, &have);
+    kin__account_init(&holder, from(&pool), &none);
+    holder.is_pooled = holder.refills = 1;
+    EXPECT(kin__account_refill(&holder, KIN__PART_OPS, 100));
+    EXPECT_EQ(holder.left.of[KIN__PART_OPS], 9);
+    EXPECT_EQ(kin__purse_admit(from(&pool), &want, KIN__SHARE_EXACT), KIN_BUDGET_NONE);
+    EXPECT_EQ(holder.left.of[KIN__PART_OPS], 0);
+    EXPECT_EQ(pool.left.of[KIN__PART_OPS], 0);
+    kin__account_settle(&holder, &wakes);
+}
+
 KIN_TEST(other_parts_are_taken_one_by_one_and_what_has_no_limit_at_once, "SCHED:3.2.3")
 {
     struct kin__amounts have = {{KIN__UNLIMITED, 0, 0, 2, 0}};

@@ -95,14 +95,13 @@ static bool is_purse(struct kin__purse purse, const struct kin__account *soft,
 
 static int find_banks(void *arg)
 {
-    bool is_strict = *(bool *)arg;
     struct kin__account *own = &kin__task_self()->extra->account;
     struct kin__purse around = kin__budget_bank(kin__load_relaxed(&kin__task_self()->scope));
-    const struct kin__account *soft = is_strict ? own : around.soft; /* it refills from there */
 
+    (void)arg;
     EXPECT(is_purse(own->source, around.soft, around.hard));
     KIN_NURSERY(plain);
-    EXPECT(is_purse(kin__budget_bank(inner()), soft, own));
+    EXPECT(is_purse(kin__budget_bank(inner()), own, own));
     EXPECT_PTR(inner()->pool, NULL);
     KIN_NURSERY(pool, .budget = {10, 0, 1, 0, 0});
     struct kin__account *bank = inner()->pool;
@@ -110,10 +109,20 @@ static int find_banks(void *arg)
     EXPECT(is_purse(kin__budget_bank(inner()), bank, bank));
     EXPECT(is_purse(bank->source, own, own)); /* it is the owner's budget that pays */
     KIN_NURSERY(below);
-    EXPECT(is_purse(kin__budget_bank(inner()), soft, own)); /* owners count, not nesting */
+    EXPECT(is_purse(kin__budget_bank(inner()), own, own)); /* owners count, not nesting */
     EXPECT_EQ(kin_nursery_join(&below, NULL), 0);
     EXPECT_EQ(kin_nursery_join(&pool, NULL), 0);
     return kin_nursery_join(&plain, NULL);
+}
+
+/* One that lacks a capability and nothing else bounds nobody. */
+static int find_no_bank(void *arg)
+{
+    (void)arg;
+    KIN_NURSERY(n);
+    EXPECT(is_purse(kin__budget_bank(inner()), NULL, NULL));
+    EXPECT(is_same(kin_nursery_budget_left(&n), KIN_UNLIMITED_BUDGET));
+    return kin_nursery_join(&n, NULL);
 }
 
 /* One that was given nothing has no limit of its own. */
@@ -133,14 +142,18 @@ static int find_bank_of_pooled(void *arg)
 static int open_banks(void *arg)
 {
     struct kin_spawn_options options = KIN_SPAWN_OPTIONS_INIT;
+    KIN_NURSERY(unlimited);
     KIN_NURSERY(n, .budget = much);
 
+    if (!*(bool *)arg)
+        EXPECT_EQ(spawn_able(&unlimited, KIN_CAP_SPAWN, find_no_bank, NULL), 0);
     options.caps = KIN_CAP_SPAWN;
     options.budget = (struct kin_budget){1000, 0, 10, 0, 0};
     EXPECT_EQ(kin_spawn_with(&n, &options, find_banks, arg, 0, NULL), 0);
     if (!*(bool *)arg)
         EXPECT_EQ(kin_spawn(&n, find_bank_of_pooled, NULL), 0);
-    return kin_nursery_join(&n, NULL);
+    EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
+    return kin_nursery_join(&unlimited, NULL);
 }
 
 KIN_TEST(each_nursery_draws_from_the_account_that_its_profile_says, "SCHED:8.2.1")

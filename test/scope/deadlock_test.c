@@ -100,6 +100,35 @@ KIN_TEST(who_sleeps_for_ever_wakes_nobody, "A13")
     EXPECT(strstr(story.text, "waits for sleep"));
 }
 
+static int run_out_of_ops(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 6; i++)
+        EXPECT_EQ(kin_checkpoint(), 0); /* the last one not before somebody recharges it */
+    return 0;
+}
+
+static int wait_beside_one_without_ops(void *arg)
+{
+    struct kin_spawn_options options = KIN_SPAWN_OPTIONS_INIT;
+    struct kin_task_ref ref;
+    KIN_NURSERY(n, .recharge = KIN_RECHARGE_MANUAL);
+    options.budget = (struct kin_budget){5, 0, 0, 0, 0};
+    EXPECT_EQ(kin_spawn_with(&n, &options, run_out_of_ops, NULL, 0, &ref), 0);
+    EXPECT_EQ(receive(arg), 0);
+    EXPECT_EQ(kin_budget_recharge(ref, options.budget), 0);
+    return kin_nursery_join(&n, NULL);
+}
+
+KIN_TEST(a_budget_that_nobody_can_give_is_reported, "A13 SCHED:3.2.2")
+{
+    struct story story = {0};
+    EXPECT_EQ(run_story(&story, 2, wait_beside_one_without_ops), 0);
+    EXPECT_EQ(atomic_load(&story.reports), 1);
+    EXPECT_EQ(story.status, KIN_DEADLOCK);
+    EXPECT(strstr(story.text, "waits for budget"));
+}
+
 /* The kernel has threads for calls on files in the process, which stay. */
 static int wait_after_files(void *arg)
 {
