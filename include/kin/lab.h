@@ -67,16 +67,17 @@ enum kin_lab_strategy {
 
 /* What may go wrong on purpose: bits of config.faults. Each run has at most one of the first six
  * unless KIN_FAULT_CHAOS is set. */
-#define KIN_FAULT_OOM 1u      /* a request for memory fails */
+#define KIN_FAULT_OOM 1u      /* a request for memory fails, or each one from there on */
 #define KIN_FAULT_CANCEL 2u   /* a task is cancelled, wherever it is */
 #define KIN_FAULT_FAIL 4u     /* a task fails in a call that may wait; never the first one */
 #define KIN_FAULT_PANIC 8u    /* a task panics there */
 #define KIN_FAULT_DEADLINE 16u /* the deadline of a wait comes first */
 #define KIN_FAULT_BUDGET 32u  /* a budget is used up */
 #define KIN_FAULT_DELAY 64u   /* time passes though somebody could run */
-#define KIN_FAULT_NET 128u    /* kept for a simulated network: no effect yet */
-#define KIN_FAULT_FILE 256u   /* kept for simulated files: no effect yet */
+#define KIN_FAULT_NET 128u    /* the network: short, late, lost, refused, reset, ... */
+#define KIN_FAULT_FILE 256u   /* a call on a file fails, is short, or finds the disk full */
 #define KIN_FAULT_CHAOS 1024u /* any number of them in the first half of a run, then none */
+#define KIN_FAULT_EACH 2048u  /* each schedule is run again for each place where one can happen */
 
 /* What is looked at: bits of config.oracles; 0: all. */
 #define KIN_ORACLE_DEADLOCK 1u     /* deadlock */
@@ -86,8 +87,9 @@ enum kin_lab_strategy {
 #define KIN_ORACLE_LEAK 16u        /* leak, use-after-free */
 #define KIN_ORACLE_PROGRESS 32u    /* starvation, livelock */
 #define KIN_ORACLE_CANCEL 64u      /* cancellation-bounded, loser-drain */
-#define KIN_ORACLE_ORDER 128u      /* kept for fifo, lifo-cleanup: no effect yet */
+#define KIN_ORACLE_ORDER 128u      /* fifo, linearizability, lifo-cleanup */
 #define KIN_ORACLE_RESULT 256u     /* error-priority, return */
+#define KIN_ORACLE_BUDGET 512u     /* budget-conservation */
 
 /* What kin_lab_run is told. 0 is the default of each. */
 struct kin_lab_config {
@@ -112,7 +114,8 @@ struct kin_lab_report {
     uint64_t executions;    /* runs, without those that shrank a failure or checked themselves */
     uint64_t steps;         /* in them */
     uint64_t schedule_hash; /* of the failing run, or of the last one */
-    uint64_t failing_seed;  /* with the same strategy the first run fails; 0: DPOR, replay */
+    uint64_t failing_seed;  /* with the same strategy the first run fails, with KIN_FAULT_EACH one
+                               of its sweep; 0: DPOR, replay */
     int status;             /* what kin_lab_run returns */
     bool exhausted;         /* DPOR: no schedule is left; see the head of this file */
     const char *oracle;     /* "assert", "return", "deadlock", "lost-wake", ...; NULL: no failure */
@@ -250,6 +253,51 @@ KIN_LAB_API KIN_MUST_USE int kin_lab_wait_all_blocked(void);
 KIN_LAB_API void kin_lab_advance(int64_t ns);
 
 /**
+ * kin_lab_crash_files - let the power go, and come back.
+ *
+ * Files in the lab are in memory and begin empty in each run, but for a directory /tmp. A crash
+ * leaves what is on the disk for certain: the contents of files that kin_fsync or kin_fdatasync was
+ * called for, names in directories that kin_fsync was called for. What was written, made, renamed
+ * or removed since may be there or not, each by itself; of a write also the first half. Which is a
+ * choice of the strategy: an exhaustive exploration goes through all of them.
+ *
+ * The caller stands for what comes after the crash: it, and tasks that it spawns from then on, find
+ * the disk as it is. To all other tasks and to descriptors of before every call on a file is -EIO;
+ * end the tasks, close the descriptors.
+ *
+ * Example:
+ *     #include <kin/lab.h>
+ *     int crash_and_look(struct kin_nursery *writers, const char *path)
+ *     {
+ *         int fd;
+ *         kin_lab_crash_files();
+ *         kin_nursery_cancel(writers, 0);
+ *         kin_ignore(kin_nursery_join(writers, NULL));
+ *         int rc = kin_open(path, O_RDONLY, 0, &fd);
+ *         return rc < 0 ? rc : kin_close(fd);
+ *     }
+ *
+ * From:    task
+ * Parks:   no
+ * Returns: nothing
+ */
+KIN_LAB_API void kin_lab_crash_files(void);
+
+/**
+ * kin_lab_raise - let a signal arrive.
+ * @signo: as for kin_signal_wait.
+ *
+ * Signals of the system do not arrive in the lab, these do: for whoever waits by kin_signal_wait or
+ * kin_case_signal, or asked for kin_shutdown_on_signals. One that nobody holds, and that would end
+ * a process, ends the run: it has failed, the oracle is "signal".
+ *
+ * From:    task
+ * Parks:   no
+ * Returns: 0, KIN_NOTASK, -EINVAL for one that cannot be waited for
+ */
+KIN_LAB_API KIN_MUST_USE int kin_lab_raise(int signo);
+
+/**
  * kin_lab_switches - how often the running task could have been interrupted so far.
  *
  * KIN_ASSERT_YIELDS and KIN_ASSERT_NO_YIELD compare two of them.
@@ -283,6 +331,89 @@ void *kin_lab_shared_(const volatile void *address) __attribute__((weak));
 /* True now and then in a run of the lab with faults; false in a program that links kin. */
 bool kin_lab_buggify_(const char *label) __attribute__((weak));
 #define KIN_BUGGIFY(label) (kin_lab_buggify_ && kin_lab_buggify_(label))
+
+/* ---- the simulated network ---- */
+
+/**
+ * kin_lab_host - add a machine to the network of this run.
+ * @name: borrowed; small letters, digits and '-'. It resolves to 10.0.0.2 for the first machine
+ *        that is added, 10.0.0.3 for the second, and so on.
+ *
+ * One machine is there from the beginning: "lab", 10.0.0.1. Every task is on the machine of the
+ * task that spawned it, unless it moves. A test without machines has its network on that one.
+ *
+ * From:    task
+ * Parks:   no
+ * Returns: 0, -EEXIST, -ENOSPC beyond 64 machines, -EINVAL, KIN_UNSUPPORTED outside of a run
+ */
+KIN_LAB_API KIN_MUST_USE int kin_lab_host(const char *name);
+
+/**
+ * kin_lab_move - the running task is on another machine from here on.
+ * @name: borrowed; "lab", or one of kin_lab_host.
+ *
+ * It decides which machine "localhost" and a listener of "*:80" are, and where what the task opens
+ * or spawns from here on is. Descriptors stay where they were opened.
+ *
+ * Example:
+ *     static int serve(void *arg)
+ *     {
+ *         int listener, conn;
+ *         (void)arg;
+ *         int rc = kin_lab_move("server");
+ *         if (rc == 0)
+ *             rc = kin_tcp_listen("*:7000", NULL, &listener);
+ *         if (rc < 0)
+ *             return rc;
+ *         rc = kin_accept(listener, &conn, kin_after(KIN_SEC(10)));
+ *         if (rc == 0)
+ *             kin_close(conn);
+ *         kin_close(listener);
+ *         return rc;
+ *     }
+ *
+ * From:    task
+ * Parks:   no
+ * Returns: 0, KIN_NOPROC for a machine that is not there, KIN_UNSUPPORTED outside of a run
+ */
+KIN_LAB_API KIN_MUST_USE int kin_lab_move(const char *name);
+
+/**
+ * kin_lab_partition - cut the network between machines, or mend it.
+ * @a:      borrowed; a machine.
+ * @b:      borrowed; another one, or NULL for all others.
+ * @is_cut: whether nothing gets through from here on.
+ *
+ * What is written while there is no way arrives when there is one again. Who connects gets no
+ * answer, until there is one again or -ETIMEDOUT after 127 virtual seconds. Datagrams are lost.
+ *
+ * Example:
+ *     static int cut_for_a_minute(void *arg)
+ *     {
+ *         (void)arg;
+ *         int rc = kin_lab_partition("server", NULL, true);
+ *         if (rc == 0)
+ *             rc = kin_sleep(kin_after(KIN_SEC(60)));
+ *         return rc < 0 ? rc : kin_lab_partition("server", NULL, false);
+ *     }
+ *
+ * From:    task
+ * Parks:   no
+ * Returns: 0, KIN_NOPROC for a machine that is not there, KIN_UNSUPPORTED outside of a run
+ */
+KIN_LAB_API KIN_MUST_USE int kin_lab_partition(const char *a, const char *b, bool is_cut);
+
+/**
+ * kin_lab_latency - how long it takes from one machine to another, and back.
+ * @a:  borrowed; a machine.
+ * @b:  borrowed; another one, or the same, or NULL for all others.
+ * @ns: virtual time for one way; 0, as at the beginning: what is sent is there at once.
+ *
+ * From:    task
+ * Parks:   no
+ * Returns: 0, KIN_NOPROC for a machine that is not there, -EINVAL, KIN_UNSUPPORTED outside of a run
+ */
+KIN_LAB_API KIN_MUST_USE int kin_lab_latency(const char *a, const char *b, int64_t ns);
 
 /* ---- tests with a command line ---- */
 

@@ -23,7 +23,7 @@
  * its runtime has taken. Signals of one number that arrive before a task looks are one for it, also
  * those from SIGRTMIN on, of which the system would keep each.
  *
- * In the lab nothing arrives from outside: both calls are KIN_UNSUPPORTED.
+ * In the lab nothing arrives from outside: a test raises signals by kin_lab_raise.
  *
  * A process that the program forks without an exec has no runtime: what is held here does there
  * what it did before.

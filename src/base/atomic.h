@@ -84,6 +84,9 @@ typedef _Atomic size_t kin__asize;
 #define kin__store_quiet(p, v) atomic_store_explicit((p), (v), memory_order_relaxed)
 #define kin__store_release_quiet(p, v) atomic_store_explicit((p), (v), memory_order_release)
 #define kin__xchg_acquire_quiet(p, v) atomic_exchange_explicit((p), (v), memory_order_acquire)
+#define kin__load_acquire_quiet(p) atomic_load_explicit((p), memory_order_acquire)
+#define kin__add_quiet(p, v) atomic_fetch_add_explicit((p), (v), memory_order_relaxed)
+#define kin__sub_acq_rel_quiet(p, v) atomic_fetch_sub_explicit((p), (v), memory_order_acq_rel)
 
 /*
  * A full fence: no later load may overtake an earlier store. Written by hand on x86-64, because

@@ -15,6 +15,7 @@
 #define KIN_BASE_LAB_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* How a step touches something; the numbers are those of enum kin__touch in lab/engine.h. */
@@ -25,6 +26,15 @@
 /* What is chosen; the numbers are those of enum kin__choice in lab/engine.h. */
 #define KIN__LAB_CASE 1u  /* which ready case of a select */
 #define KIN__LAB_TIMER 2u /* which of several deadlines of one moment */
+
+/* What is called on a channel; the numbers are those of enum kin__call in lab/history.h. */
+#define KIN__LAB_SEND 1u
+#define KIN__LAB_RECV 2u
+#define KIN__LAB_CLOSE 3u /* rc: 1 when what is inside is dropped */
+
+/* What a task acquires and leaves again. */
+#define KIN__LAB_CLEANUP 0u
+#define KIN__LAB_NURSERY 1u
 
 #ifdef KIN__LAB
 
@@ -42,6 +52,12 @@ void kin__lab_point_slow(void);
 uint32_t kin__lab_choose(unsigned kind, uint32_t n, const char *label);
 /* Whether an execution is under way: what is outside of the process cannot be reached then. */
 bool kin__lab_is_inside(void);
+/* Whether one is, and a descriptor is the system's: what happens to it is not the lab's to say. */
+bool kin__lab_is_foreign(int fd);
+/* A descriptor was closed, and no lock is held: others that it concerns are told. */
+void kin__lab_closed(void);
+/* The address of a simulated machine: 0, KIN_NOPROC, or what a fault makes of it. */
+int kin__lab_lookup(const char *name, uint8_t v4[4]);
 /* The process is about to abort because of this. In an execution it is that which ends, and this
  * does not return. */
 void kin__lab_abort(const char *text);
@@ -49,6 +65,18 @@ void kin__lab_abort(const char *text);
 void kin__lab_op(void);
 /* Whether a budget is to be used up here. */
 bool kin__lab_exhausts(void);
+/* A channel was made; the running task begins a call on one; the call has ended with rc. */
+void kin__lab_made(const void *chan, size_t item_size, size_t capacity);
+void kin__lab_calls(void);
+void kin__lab_called(const void *chan, unsigned what, int rc, const void *item);
+/* The running task has acquired something; it leaves it; or is about to, unwinding. */
+void kin__lab_acquires(unsigned kind, const void *what, uint32_t place);
+void kin__lab_leaves(unsigned kind, const void *what, uint32_t place);
+void kin__lab_unwinds(unsigned kind, const void *what, uint32_t place);
+/* Some account of a budget has changed. */
+void kin__lab_accounts(void);
+/* The running task parks with these cases: struct kin__case of park/park.h. */
+void kin__lab_parks(const void *cases, uint32_t count);
 /* A nursery has been joined: all its children are over, and its handle says how. */
 struct kin__scope;
 void kin__lab_joined(const struct kin__scope *scope);
@@ -69,18 +97,38 @@ static inline void kin__lab_point(void)
 
 #define KIN__LAB_POINT() kin__lab_point()
 #define KIN__LAB_INSIDE() kin__lab_is_inside()
+#define KIN__LAB_FOREIGN(fd) kin__lab_is_foreign(fd)
+#define KIN__LAB_CLOSED() kin__lab_closed()
 #define KIN__LAB_ABORT(text) kin__lab_abort(text)
 #define KIN__LAB_OP(deadline) ((deadline) != 0 ? kin__lab_op() : (void)0)
 #define KIN__LAB_EXHAUSTS() kin__lab_exhausts()
 #define KIN__LAB_JOINED(scope) kin__lab_joined(scope)
+#define KIN__LAB_PARKS(cases, count) kin__lab_parks((cases), (count))
+#define KIN__LAB_ACCOUNTS() kin__lab_accounts()
+#define KIN__LAB_ACQUIRES(kind, what, place) kin__lab_acquires((kind), (what), (place))
+#define KIN__LAB_LEAVES(kind, what, place) kin__lab_leaves((kind), (what), (place))
+#define KIN__LAB_UNWINDS(kind, what, place) kin__lab_unwinds((kind), (what), (place))
+#define KIN__LAB_MADE(chan, item_size, capacity) kin__lab_made((chan), (item_size), (capacity))
+#define KIN__LAB_CALLS() kin__lab_calls()
+#define KIN__LAB_CALLED(chan, what, rc, item) kin__lab_called((chan), (what), (rc), (item))
 
 #else
 #define KIN__LAB_POINT() ((void)0)
 #define KIN__LAB_INSIDE() false
+#define KIN__LAB_FOREIGN(fd) false
+#define KIN__LAB_CLOSED() ((void)0)
 #define KIN__LAB_ABORT(text) ((void)0)
 #define KIN__LAB_OP(deadline) ((void)0)
 #define KIN__LAB_EXHAUSTS() false
 #define KIN__LAB_JOINED(scope) ((void)0)
+#define KIN__LAB_PARKS(cases, count) ((void)0)
+#define KIN__LAB_ACCOUNTS() ((void)0)
+#define KIN__LAB_ACQUIRES(kind, what, place) ((void)0)
+#define KIN__LAB_LEAVES(kind, what, place) ((void)0)
+#define KIN__LAB_UNWINDS(kind, what, place) ((void)0)
+#define KIN__LAB_MADE(chan, item_size, capacity) ((void)0)
+#define KIN__LAB_CALLS() ((void)0)
+#define KIN__LAB_CALLED(chan, what, rc, item) ((void)0)
 #endif
 
 #if defined(KIN__LAB) && !defined(KIN__LAB_QUIET)

@@ -9,6 +9,9 @@
  *
  * The portfolio draws its plan from the seed too, and gives every other slice of steps to DPOR;
  * slices double. When DPOR has no class left, nothing else can find anything.
+ *
+ * With sweeps every run that is drawn is made again for each fault that could have happened in it:
+ * the same seed gives the same run up to there. A search begins with a sweep of the run by turns.
  */
 #include "lab/engine.h"
 #include "lab/state.h"
@@ -39,7 +42,50 @@ static uint64_t next_seed(struct kin__lab *s)
 {
     uint64_t nth = s->seeds++;
 
-    return nth == 0 ? s->config.seed : kin__hash_u64(s->config.seed + nth * KIN__RNG_STEP) | 1;
+    if (nth == 0 || s->config.seeds)
+        return s->config.seed + nth;
+    return kin__hash_u64(s->config.seed + nth * KIN__RNG_STEP) | 1;
+}
+
+/* Starts a run that is drawn; with sweeps it is the one that counts what could go wrong. */
+static bool draw(struct kin__lab *s, const struct kin__plan *plan, uint64_t seed)
+{
+    kin__lab_start(s, plan, seed);
+    s->is_swept = s->config.sweeps;
+    s->sweep = (struct kin__sweep){.plan = plan, .seed = seed};
+    return true;
+}
+
+/* The same run again, with the next fault. */
+static bool start_swept(struct kin__lab *s)
+{
+    s->sweep.next++;
+    s->sweep.seen = 0;
+    kin__lab_start(s, s->sweep.plan, s->sweep.seed);
+    s->is_swept = true;
+    return true;
+}
+
+uint32_t kin__sweep_choose(struct kin__lab *s, uint32_t n)
+{
+    struct kin__sweep *sweep = &s->sweep;
+    const uint64_t before = sweep->seen;
+
+    sweep->seen += n ? n - 1 : 0;
+    return sweep->next > before && sweep->next <= sweep->seen ? (uint32_t)(sweep->next - before)
+                                                               : 0;
+}
+
+static void end_swept(struct kin__lab *s)
+{
+    struct kin__sweep *sweep = &s->sweep;
+
+    if (sweep->next == 0) {
+        sweep->sites = sweep->seen;
+        s->result.sites += sweep->seen;
+    } else {
+        s->result.fired += sweep->seen >= sweep->next;
+    }
 }
 
 static bool start_trial(struct kin__lab *s)
@@ -52,8 +98,7 @@ static bool start_trial(struct kin__lab *s)
 static bool start_pct(struct kin__lab *s, uint64_t seed, unsigned depth)
 {
     s->pct.depth = depth;
-    kin__lab_start(s, &kin__plan_pct, seed);
-    return true;
+    return draw(s, &kin__plan_pct, seed);
 }
 
 static bool start_tree(struct kin__lab *s)
@@ -94,11 +139,9 @@ static bool start_drawn(struct kin__lab *s)
         return start_pct(s, seed, 5);
     case 4:
     case 5:
-        kin__lab_start(s, &kin__plan_walk, seed);
-        return true;
+        return draw(s, &kin__plan_walk, seed);
     default:
-        kin__lab_start(s, &kin__plan_random, seed);
-        return true;
+        return draw(s, &kin__plan_random, seed);
     }
 }
 
@@ -115,9 +158,16 @@ static bool start_auto(struct kin__lab *s)
             portfolio->slice *= 2;
         portfolio->until = s->work + portfolio->slice;
     }
-    if (!portfolio->is_tree || s->tree.is_refused || s->config.runs_max == 1)
+    if (!portfolio->is_tree || s->tree.is_refused || s->config.runs_max == 1 || s->config.seeds)
         return start_drawn(s);
     return start_tree(s);
+}
+
+/* Whether a strategy searches, so that a sweep has to begin with a run by turns. */
+static bool is_searched(enum kin__strategy strategy)
+{
+    return strategy == KIN__STRATEGY_AUTO || strategy == KIN__STRATEGY_DFS ||
+           strategy == KIN__STRATEGY_DPOR;
 }
 
 /* The strategy's next run. False: there is none. */
@@ -129,22 +179,25 @@ static bool start_next(struct kin__lab *s)
     if (!s->has_trial && (strategy == KIN__STRATEGY_AUTO || strategy == KIN__STRATEGY_PCT ||
                           strategy == KIN__STRATEGY_WALK))
         return start_trial(s);
+    if (s->sweep.next < s->sweep.sites)
+        return start_swept(s);
+    if (s->config.seeds && s->seeds == s->config.seeds)
+        return false;
+    if (s->config.sweeps && !s->sweep.plan && is_searched(strategy))
+        return draw(s, &kin__plan_turns, s->config.seed);
     switch (strategy) {
     case KIN__STRATEGY_AUTO:
         return start_auto(s);
     case KIN__STRATEGY_ROUND_ROBIN:
         if (s->result.runs && !s->has_dice)
             return false; /* it would be the same again */
-        kin__lab_start(s, &kin__plan_turns, next_seed(s));
-        return true;
+        return draw(s, &kin__plan_turns, next_seed(s));
     case KIN__STRATEGY_RANDOM:
-        kin__lab_start(s, &kin__plan_random, next_seed(s));
-        return true;
+        return draw(s, &kin__plan_random, next_seed(s));
     case KIN__STRATEGY_PCT:
         return start_pct(s, next_seed(s), s->config.depth);
     case KIN__STRATEGY_WALK:
-        kin__lab_start(s, &kin__plan_walk, next_seed(s));
-        return true;
+        return draw(s, &kin__plan_walk, next_seed(s));
     case KIN__STRATEGY_DFS:
     case KIN__STRATEGY_DPOR:
         return start_tree(s);
@@ -315,6 +368,8 @@ static void end_explore(struct kin__lab *s)
         return;
     s->result.runs++;
     s->result.steps += s->log.steps;
+    if (s->is_swept)
+        end_swept(s);
     if (is_tree && ++s->tree_runs % ESTIMATE_EVERY == 0)
         s->result.estimate = kin__tree_estimate(&s->tree, s->tree_runs);
     if (!s->has_kept)

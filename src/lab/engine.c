@@ -148,7 +148,7 @@ void kin__lab_start(struct kin__lab *s, const struct kin__plan *plan, uint64_t s
     s->actor_count = 0;
     s->current = KIN__NOBODY;
     s->stamp++;
-    s->head.is_over = s->is_abandoned = s->has_diverged = s->collects = false;
+    s->head.is_over = s->is_abandoned = s->has_diverged = s->collects = s->is_swept = false;
     s->preemptions = s->lazy_steps = 0;
     s->steps_max = s->config.steps_max;
     s->run_failure.oracle = NULL;
@@ -391,7 +391,9 @@ uint32_t kin__engine_choose(struct kin__engine *e, enum kin__choice kind, uint32
         return 0;
     uint64_t hash = kin__choice_hash(kind, n, label);
     s->mark = (uint16_t)(hash >> 48);
-    uint32_t answer = s->plan->choose(s, kind, n, label);
+    uint32_t answer = KIN__UNLIKELY(s->is_swept) && kind == KIN__CHOICE_FAULT
+                          ? kin__sweep_choose(s, n)
+                          : s->plan->choose(s, kind, n, label);
     if (s->head.is_over)
         return 0;
     struct kin__decision decision = {n, answer, s->mark, (uint8_t)kind, false};

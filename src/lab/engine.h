@@ -69,6 +69,7 @@ enum kin__touch {
 struct kin__engine_config {
     enum kin__strategy strategy;
     uint64_t seed;
+    uint64_t seeds;       /* so many runs are drawn, with seed, seed + 1, ...; 0: mixed from seed */
     uint64_t runs_max;    /* explorations; shrinking and checks are not counted; 0: no limit */
     uint64_t steps_max;   /* of one run; beyond it is a livelock; 0: a million */
     int64_t wall_max;     /* nanoseconds of real time for everything; 0: no limit */
@@ -81,6 +82,7 @@ struct kin__engine_config {
     size_t bytes_count;
     bool keeps_going;     /* go on after a failure (counting); default: shrink it and stop */
     bool shrinks;         /* after a failure */
+    bool sweeps;          /* what is drawn is run again for each fault that could happen in it */
     unsigned check_every; /* one run of so many is made twice and compared; 0: never */
     const char *notes;    /* lines for the file: workers, faults, ... in the world's own words */
 };
@@ -98,6 +100,7 @@ struct kin__engine_result {
     uint64_t runs, steps; /* explored, and steps in them */
     uint64_t redundant;   /* abandoned by sleep sets; not counted among the runs */
     uint64_t failures;
+    uint64_t sites, fired; /* of sweeps: faults that could happen, and those that did */
     uint64_t hash;         /* of the failing schedule, or of the last one */
     uint64_t failing_seed; /* makes the first run of the same strategy fail; 0: dpor, replay */
     bool is_complete;      /* no class of schedules is left, and none failed */
@@ -194,5 +197,8 @@ const uint16_t *kin__engine_schedule(const struct kin__engine *e, size_t *count)
 const char *kin__engine_path(const struct kin__engine *e, unsigned actor);
 /* The lines of the file that is followed which are not the engine's own, as notes wrote them. */
 const char *kin__engine_notes(const struct kin__engine *e);
+/* What stands behind a word in a text of such lines, as far as it fits; false: no line begins with
+ * the word (kinlab.c). */
+bool kin__engine_note(const char *text, const char *word, char *out, size_t size);
 
 #endif

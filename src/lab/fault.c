@@ -5,16 +5,19 @@
  * Every place where something may go wrong is a choice of the engine, so that a strategy decides, a
  * file repeats it, shrinking drops it and an exhaustive exploration goes through all of them. One
  * execution has one fault at most: after it nothing is asked any more. Under KIN_FAULT_CHAOS there
- * is no such limit at first; then there are no faults at all, and the program has to come to rest.
+ * is no such limit at first; then there are no faults at all, and the program has to come to rest
+ * before long.
  *
- *     OOM        a piece of memory, a frame or a stack is not there
+ *     OOM        a piece of memory, a frame or a stack is not there; or none is from here on
  *     CANCEL     the running task is cancelled where it calls kin, or as soon as it has parked
  *     FAIL       the running task fails where it begins to wait, as by kin_fail; never the first
  *                task, whose end is the verdict
  *     PANIC      the running task panics there
  *     DEADLINE   the next deadline comes though somebody could run
  *     BUDGET     a metered operation finds its budget used up
- *     DELAY      the clock is one of those who can go on, as long as anybody waits for it
+ *     FILE       a call on a file fails, is short or finds the disk full: lab/file.c
+ *     DELAY      the clock is one of those who can go on, as long as anybody waits for it; in
+ *                sweeps, where every fault is a choice, as DEADLINE
  */
 #include "lab/world.h"
 
@@ -27,18 +30,21 @@
 
 #define CHAOS_STEPS 2000u               /* that chaos lasts, */
 #define CHAOS_NS (INT64_C(10) * 1000000000) /* or so long */
+#define QUIET_STEPS 100000u             /* after chaos, within which a program must end, */
+#define QUIET_NS (INT64_C(3600) * 1000000000) /* and so long */
 #define DELAYS_MAX 64u                  /* that time passes early, in one execution */
 
 static struct {
     uint32_t fired;
     uint32_t delays;
+    bool is_dry;  /* there is no memory any more */
     bool is_busy; /* a fault is being made: that is not to go wrong */
 } faults;
 
 void kin__lab_faults_begin(void)
 {
     faults.fired = faults.delays = 0;
-    faults.is_busy = false;
+    faults.is_dry = faults.is_busy = false;
 }
 
 uint32_t kin__lab_faults_fired(void)
@@ -57,27 +63,54 @@ static bool is_time(void)
     return faults.fired == 0;
 }
 
-static bool happens(const char *label)
+/* Which of n - 1 faults happens here; 0: none. */
+static uint32_t choose(uint32_t n, const char *label)
 {
     struct kin__world *w = &kin__world;
     if (!is_time())
-        return false;
+        return 0;
     /* Whether there was a fault already is something that steps have in common. */
     kin__lab_touch(&faults.fired, KIN__LAB_READ);
-    if (!kin__engine_choose(w->engine, KIN__CHOICE_FAULT, 2, label))
-        return false;
-    if (w->is_closed)
-        return false;
+    uint32_t which = kin__engine_choose(w->engine, KIN__CHOICE_FAULT, n, label);
+    if (!which || w->is_closed)
+        return 0;
     kin__lab_touch(&faults.fired, KIN__LAB_WRITE);
     faults.fired++;
+    kin__record(w->current, KIN__NOTE_FAULT, KIN__NOTE_NOBODY, NULL, label);
+    return which;
+}
+
+static bool happens(const char *label)
+{
+    return choose(2, label) != 0;
+}
+
+/* A request for memory: this one fails, or this one and all that follow. */
+static bool is_refused(const char *label)
+{
+    const struct kin__world *w = &kin__world;
+    if (!faults.is_dry) {
+        uint32_t which = choose(3, label);
+        faults.is_dry = which == 2;
+        return which != 0;
+    }
+    if (w->is_closed || faults.is_busy || ((w->faults & KIN_FAULT_CHAOS) && !is_time()))
+        return false;
+    kin__lab_touch(&faults.fired, KIN__LAB_READ);
     kin__record(w->current, KIN__NOTE_FAULT, KIN__NOTE_NOBODY, NULL, label);
     return true;
 }
 
 bool kin__lab_fault_slow(uint32_t kind, const char *label)
 {
-    (void)kind;
-    return happens(label);
+    return kind == KIN_FAULT_OOM ? is_refused(label) : happens(label);
+}
+
+bool kin__lab_fault_lingers(void)
+{
+    const struct kin__world *w = &kin__world;
+    return (w->faults & KIN_FAULT_CHAOS) && (w->steps > CHAOS_STEPS + QUIET_STEPS ||
+                                             w->now - KIN__WORLD_START > CHAOS_NS + QUIET_NS);
 }
 
 /* ---- what happens to the running task ---- */
@@ -89,13 +122,23 @@ static void cancel_self(struct kin__task *task)
     faults.is_busy = false;
 }
 
-static void let_deadline_come(void)
+static void let_deadline_come(const char *label)
 {
     struct kin__world *w = &kin__world;
     int64_t next = kin__load_relaxed(&w->worker->next_deadline); /* alone: there is one thread */
-    if (next == KIN_NEVER || next <= w->now || !happens("deadline"))
+    if (next == KIN_NEVER || next <= w->now || !happens(label))
         return;
     kin__world_advance(next);
+}
+
+/* Time may pass here. */
+static void let_time_pass(void)
+{
+    const struct kin__world *w = &kin__world;
+    if (w->faults & KIN_FAULT_DEADLINE)
+        let_deadline_come("deadline");
+    if ((w->faults & KIN_FAULT_DELAY) && (w->faults & KIN_FAULT_EACH))
+        let_deadline_come("delay");
 }
 
 void kin__lab_fault_point(void)
@@ -106,8 +149,7 @@ void kin__lab_fault_point(void)
         return;
     if ((w->faults & KIN_FAULT_CANCEL) && happens("cancel"))
         cancel_self(task);
-    if (w->faults & KIN_FAULT_DEADLINE)
-        let_deadline_come();
+    let_time_pass();
 }
 
 /* Not where a task holds something of the runtime's: an operation that may end the turn does. */
@@ -135,9 +177,11 @@ void kin__lab_op(void)
 
 void kin__lab_fault_parks(struct kin__task *task)
 {
-    if ((kin__world.faults & KIN_FAULT_CANCEL) && !(task->flags & KIN__TASK_INTERNAL) &&
-        happens("cancel"))
+    if (task->flags & KIN__TASK_INTERNAL)
+        return;
+    if ((kin__world.faults & KIN_FAULT_CANCEL) && happens("cancel"))
         cancel_self(task);
+    let_time_pass();
 }
 
 bool kin__lab_exhausts(void)
@@ -149,7 +193,8 @@ bool kin__lab_exhausts(void)
 
 bool kin__lab_fault_delays(void)
 {
-    return faults.delays < DELAYS_MAX && !kin__world.is_closed;
+    return faults.delays < DELAYS_MAX && !kin__world.is_closed &&
+           !(kin__world.faults & KIN_FAULT_EACH);
 }
 
 void kin__lab_fault_delayed(void)

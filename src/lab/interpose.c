@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Clocks and dice of the C library, as code of the program calls them: in a run of the lab they are
- * virtual too, so that it repeats itself.
+ * Clocks, dice and pipes of the C library, as code of the program calls them: in a run of the lab
+ * they are virtual too, so that it repeats itself.
  *
  * A program that links kin-lab gets these functions in place of the library's. Outside of a run
  * they are the system's, as ever.
@@ -9,10 +9,13 @@
 #define _GNU_SOURCE 1
 #include "lab/world.h"
 
+#include "lab/stream.h"
+
 #include <errno.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
@@ -143,4 +146,66 @@ int gethostname(char *name, size_t size)
     }
     memcpy(name, host, strlen(host) + 1);
     return 0;
+}
+
+/* ---- pipes ---- */
+
+/* Pairs that are made in a run are simulated. The calls that know them never wait; there is nobody
+ * who could wait with the thread. */
+
+/* As the C library answers. */
+static ssize_t answer(int64_t rc)
+{
+    if (rc < 0)
+        errno = (int)-rc;
+    return rc < 0 ? -1 : (ssize_t)rc;
+}
+
+int pipe2(int fds[2], int flags)
+{
+    return is_inside() ? (int)answer(kin__fd_pipe(fds)) : (int)syscall(SYS_pipe2, fds, flags);
+}
+
+int pipe(int fds[2])
+{
+    return pipe2(fds, 0);
+}
+
+int socketpair(int domain, int type, int protocol, int fds[2])
+{
+    if (!is_inside())
+        return (int)syscall(SYS_socketpair, domain, type, protocol, fds);
+    bool is_stream = (type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) == SOCK_STREAM;
+    return (int)answer(domain == AF_UNIX && is_stream ? kin__sim_pair(fds) : -EOPNOTSUPP);
+}
+
+ssize_t read(int fd, void *buf, size_t size)
+{
+    return kin__sim_is(fd) ? answer(kin__fd_read(fd, buf, size)) : syscall(SYS_read, fd, buf, size);
+}
+
+ssize_t write(int fd, const void *buf, size_t size)
+{
+    return kin__sim_is(fd) ? answer(kin__fd_write(fd, buf, size))
+                           : syscall(SYS_write, fd, buf, size);
+}
+
+int shutdown(int fd, int how)
+{
+    return kin__sim_is(fd) ? (int)answer(kin__fd_shutdown(fd, how))
+                           : (int)syscall(SYS_shutdown, fd, how);
+}
+
+int close(int fd)
+{
+    if (!kin__sim_is(fd))
+        return (int)syscall(SYS_close, fd);
+    int rc = kin__fd_close(fd);
+    kin__sims_flush();
+    return (int)answer(rc);
+}
+
+int kin__host_close(int fd)
+{
+    return syscall(SYS_close, fd) < 0 && errno != EINTR ? -errno : 0;
 }

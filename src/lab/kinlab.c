@@ -84,6 +84,23 @@ static bool is_ours(const char *line, size_t size)
 }
 
 /* The world's lines, without those that we would take for our own. */
+bool kin__engine_note(const char *text, const char *word, char *out, size_t size)
+{
+    const size_t length = strlen(word);
+
+    while (*text) { /* ends: one line fewer each time */
+        const size_t line = strcspn(text, "\r\n");
+        if (line > length && strncmp(text, word, length) == 0 && text[length] == ' ') {
+            struct kin__text to;
+            kin__text_init(&to, out, size);
+            kin__text_mem(&to, text + length + 1, line - length - 1);
+            return true;
+        }
+        text += line + (text[line] != '\0');
+    }
+    return false;
+}
+
 static void write_notes(struct kin__text *text, const char *notes)
 {
     while (notes && *notes) {

@@ -44,10 +44,18 @@ static const char *name_of_strategy(const struct kin_lab_config *config)
     return kin__lab_wish.is_walk ? "walk" : names[config->strategy];
 }
 
+/* Whether one fault is tried after the other, and not any number at once. */
+static bool is_swept(const struct kin_lab_config *config)
+{
+    return (config->faults & KIN_FAULT_EACH) && !(config->faults & KIN_FAULT_CHAOS);
+}
+
 static uint64_t executions_of(const struct kin_lab_config *config)
 {
-    if (config->executions_max)
+    if (config->executions_max || kin__lab_wish.seeds)
         return config->executions_max;
+    if (is_swept(config) && config->strategy == KIN_LAB_ROUND_ROBIN)
+        return 0;
     switch (config->strategy) {
     case KIN_LAB_ROUND_ROBIN:
     case KIN_LAB_REPLAY:
@@ -80,11 +88,12 @@ static struct kin__engine *make_engine(const struct kin_lab_config *config, int 
     static char notes[128];
     write_notes(config, notes, sizeof(notes));
     int64_t wall_max = wish->wall_max;
-    if (!wall_max && config->strategy == KIN_LAB_AUTO && !config->executions_max)
+    if (!wall_max && config->strategy == KIN_LAB_AUTO && !config->executions_max && !wish->seeds)
         wall_max = AUTO_NS;
     struct kin__engine_config engine = {
         .strategy = strategy_of(config),
         .seed = config->seed,
+        .seeds = wish->seeds,
         .runs_max = executions_of(config),
         .steps_max = STEPS_MAX,
         .wall_max = wall_max,
@@ -95,10 +104,22 @@ static struct kin__engine *make_engine(const struct kin_lab_config *config, int 
         .is_lenient = wish->is_lenient,
         .keeps_going = wish->keeps_going,
         .shrinks = !wish->is_unshrunk && !wish->keeps_going,
+        .sweeps = is_swept(config),
         .check_every = CHECK_EVERY,
         .notes = notes,
     };
     return kin__engine_create(&engine, status);
+}
+
+/* What the file of a replay says beside the schedule. */
+static void read_notes(const struct kin__engine *engine, struct kin_lab_config *config)
+{
+    const char *notes = kin__engine_notes(engine);
+    char word[128];
+    if (kin__engine_note(notes, "faults", word, sizeof(word)))
+        config->faults |= kin__options_fault_bits(word);
+    if (!config->workers && kin__engine_note(notes, "workers", word, sizeof(word)))
+        config->workers = kin__options_number(word, KIN_WORKERS_MAX);
 }
 
 static int check_config(const struct kin_lab_config *config)
@@ -192,6 +213,7 @@ static int run(const struct kin_lab_config *given, const struct subject *subject
     struct kin__engine *engine = make_engine(&config, &rc);
     if (!engine)
         return rc;
+    read_notes(engine, &config);
     rc = kin__overflow_init();
     if (rc == 0) {
         tell_world(&config);

@@ -139,28 +139,6 @@ static void configure(const struct kin__options *options, const struct kin_lab_t
     config->report_dir = options->reports;
 }
 
-/* Seeds one by one, each a run of its own, until one fails. */
-static int run_seeds(const struct kin__options *options, struct kin_lab_config *config,
-                     const struct kin_lab_test *test, struct kin__verdict *out)
-{
-    struct kin_lab_report report;
-    int64_t began = kin__host_now();
-    int rc = 0;
-    memset(&report, 0, sizeof(report));
-    config->executions_max = options->runs ? options->runs : 1;
-    for (uint64_t i = 0; i < options->seeds && rc == 0; i++) {
-        config->seed = options->seed + i;
-        rc = kin_lab_run(config, test->fn, NULL, &report);
-        out->runs += kin__lab_wish.result.runs;
-        out->steps += kin__lab_wish.result.steps;
-        kin__lab_wish.result.runs = out->runs; /* for the progress of the next one */
-        if (options->time_ns && kin__host_now() - began > options->time_ns)
-            break;
-    }
-    out->report = report;
-    return rc;
-}
-
 /* What a report says of strategy and faults, in words that this command line understands. */
 static void put_words(const struct kin__options *options, const struct kin_lab_config *config)
 {
@@ -171,7 +149,7 @@ static void put_words(const struct kin__options *options, const struct kin_lab_c
                           config->preemptions);
     kin__lab_wish.strategy = strategy;
     kin__text_init(&text, sweep, sizeof(sweep));
-    kin__options_faults(&text, options->faults);
+    kin__options_faults(&text, options->faults & ~KIN_FAULT_EACH);
     kin__lab_wish.sweep = sweep[0] ? sweep : NULL;
 }
 
@@ -198,12 +176,13 @@ void kin__main_run(const struct kin__options *options, const struct kin_lab_conf
     kin__lab_wish.progress_arg = &progress;
     kin__record_break_at = options->break_at;
     if (options->has_seed && used.strategy != KIN_LAB_REPLAY && used.strategy != KIN_LAB_DPOR) {
-        out->status = run_seeds(options, &used, test, out);
-    } else {
-        out->status = kin_lab_run(&used, test->fn, NULL, &out->report);
-        out->runs = kin__lab_wish.result.runs;
-        out->steps = kin__lab_wish.result.steps;
+        used.seed = options->seed;
+        used.executions_max = options->runs;
+        kin__lab_wish.seeds = options->seeds;
     }
+    out->status = kin_lab_run(&used, test->fn, NULL, &out->report);
+    out->runs = kin__lab_wish.result.runs;
+    out->steps = kin__lab_wish.result.steps;
     end_progress(&progress);
     out->ns = kin__host_now() - progress.began;
     out->result = kin__lab_wish.result;
@@ -246,6 +225,13 @@ static void put_line(struct kin__text *out, const struct kin_lab_test *test,
         kin__text_str(out, ", of about ");
         put_count(out, verdict->result.estimate);
     }
+    if (verdict->result.sites) {
+        kin__text_str(out, "; ");
+        put_count(out, verdict->result.fired);
+        kin__text_str(out, " of ");
+        put_count(out, verdict->result.sites);
+        kin__text_str(out, " sites fired");
+    }
     kin__text_char(out, '\n');
 }
 
@@ -272,6 +258,9 @@ static void put_json(struct kin__text *out, const struct kin_lab_test *test,
     kin__text_printf(out, ",\"runs_per_s\":%llu,\"estimate\":%llu",
                      (unsigned long long)per_second(verdict->runs, verdict->ns),
                      (unsigned long long)result->estimate);
+    if (result->sites)
+        kin__text_printf(out, ",\"sites\":%llu,\"fired\":%llu", (unsigned long long)result->sites,
+                         (unsigned long long)result->fired);
     if (verdict->status < 0) {
         kin__text_printf(out, ",\"status\":%d", verdict->status);
         put_field(out, "status_name", kin_status_name(verdict->status));

@@ -70,6 +70,12 @@ static bool take_number(const char **text, uint64_t *out)
     return at != first;
 }
 
+unsigned kin__options_number(const char *text, unsigned max)
+{
+    uint64_t number;
+    return take_number(&text, &number) && number <= max ? (unsigned)number : 0;
+}
+
 static uint64_t number_of(struct reading *r, const char *text, uint64_t min, uint64_t max)
 {
     uint64_t number = 0;
@@ -190,7 +196,7 @@ static const struct {
     {"oom", KIN_FAULT_OOM},           {"cancel", KIN_FAULT_CANCEL}, {"fail", KIN_FAULT_FAIL},
     {"panic", KIN_FAULT_PANIC},       {"deadline", KIN_FAULT_DEADLINE},
     {"budget", KIN_FAULT_BUDGET},     {"delay", KIN_FAULT_DELAY},   {"net", KIN_FAULT_NET},
-    {"file", KIN_FAULT_FILE},         {"chaos", KIN_FAULT_CHAOS},
+    {"file", KIN_FAULT_FILE},         {"chaos", KIN_FAULT_CHAOS}, {"each", KIN_FAULT_EACH},
     {"all", KIN_FAULT_OOM | KIN_FAULT_CANCEL | KIN_FAULT_FAIL | KIN_FAULT_PANIC |
                 KIN_FAULT_DEADLINE | KIN_FAULT_BUDGET | KIN_FAULT_DELAY | KIN_FAULT_NET |
                 KIN_FAULT_FILE},
@@ -310,7 +316,10 @@ static void apply(struct reading *r, enum option option)
     case SEED: read_seeds(r, value_of(r)); break;
     case RUNS: out->runs = number_of(r, value_of(r), 1, UINT64_MAX); break;
     case TIME: out->time_ns = time_of(r, value_of(r)); break;
-    case SWEEP: read_faults(r, value_of(r)); break;
+    case SWEEP:
+        read_faults(r, value_of(r));
+        out->faults |= KIN_FAULT_EACH;
+        break;
     case REPLAY: ask(r, KIN__ASK_REPLAY, file_of(r)); break;
     case SHRINK: ask(r, KIN__ASK_SHRINK, file_of(r)); break;
     case REGRESS: ask(r, KIN__ASK_REGRESS, file_of(r)); break;
@@ -424,7 +433,8 @@ static const char help_text[] =
     "  -t, --time TIME      stops after 500ms, 2s, 3m; the default of auto is 2s\n"
     "  --sweep WHAT         lets things fail, one in each run: oom, cancel, fail, panic,\n"
     "                       deadline, budget, delay, net, file; all; chaos for many at once.\n"
-    "                       Without -s: each in each place by dpor, for 2s\n"
+    "                       Each schedule is run again for each place where one can; without\n"
+    "                       -s these are rr's, and then those of dpor, for 2s\n"
     "\n"
     "what comes of it\n"
     "  -e, --explain        tells the smallest change that makes a failing schedule pass\n"

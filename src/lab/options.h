@@ -57,6 +57,8 @@ void kin__options_strategy(struct kin__text *out, enum kin_lab_strategy strategy
 
 /* Faults as the command line has them: "oom,cancel"; nothing for none. */
 void kin__options_faults(struct kin__text *out, uint32_t bits);
+/* A number at the front of a text; 0: there is none, or it is larger than max. */
+unsigned kin__options_number(const char *text, unsigned max);
 /* The bits of such a list; words that are unknown count for nothing. */
 uint32_t kin__options_fault_bits(const char *words);
 

@@ -5,30 +5,40 @@
  *     at every idle point   nobody can go on now: whoever waits must have a reason to
  *         lost-wake             it was woken and is not runnable, or what it waits for is there
  *         cancellation-bounded  it was asked to stop, and its wait does not hold that back
+ *     somebody is woken     fifo: nobody waits longer for the same thing
  *     nothing will happen   deadlock: who waits for what, and who holds it
- *     now and then          starvation, livelock
+ *     now and then          starvation, livelock, cancellation-bounded; quiescence after chaos
+ *     after each step       budget-conservation, if an account has changed
  *     a nursery is joined   no-orphan, loser-drain, error-priority
  *     the runtime is over   no-orphan, quiescence, obligation-leak
- *     the end               leak (heap.c, and frames)
+ *     the end               leak (heap.c, and frames), linearizability (history.c)
  *
- * Others are where the thing happens: double-enqueue in worker.c, use-after-free in heap.c.
+ * Others are where the thing happens: double-enqueue in worker.c, use-after-free in heap.c,
+ * lifo-cleanup in lifo.c.
  */
 #include "lab/oracle.h"
 
 #include "base/text.h"
+#include "lab/fds.h"
+#include "lab/history.h"
 #include "lab/world.h"
 #include "park/peek.h"
+#include "scope/account.h"
 #include "scope/scope.h"
-#include "wait/chan.h"
-#include "wait/event.h"
+#include "task/extra.h"
 #include "wait/mutex.h"
 #include "wait/owner.h"
 #include "wait/timer.h"
+
+#include <string.h>
 
 #define STARVE_EVERY 10000u /* steps between two looks */
 #define STARVE_STEPS 1000u  /* that a runnable task may be passed over, */
 #define STARVE_EACH 64u     /* and so many for each that is runnable */
 #define IDLE_MAX 50000u     /* steps in a row that change nothing */
+#define DRAIN_STEPS 20000u  /* of its own that a task may make after it was told to stop */
+#define FAIR_MAX 256u       /* with more tasks nobody looks who waits longest */
+#define ACCOUNTS_MAX 64u    /* with more nobody adds up what they hold */
 
 /* ---- who waits for what ---- */
 
@@ -72,7 +82,8 @@ static void put_wait(struct kin__text *text, const struct kin__player *player)
         kin__text_str(text, " is not parked");
         return;
     }
-    kin__text_printf(text, " waits for %s%s", waits.ops->what,
+    const char *fd = kin__sim_waits(&waits);
+    kin__text_printf(text, " waits for %s%s", fd ? fd : waits.ops->what,
                      waits.is_several ? " and others" : "");
     const struct kin__task *holder = holder_of(&waits);
     if (holder)
@@ -149,41 +160,37 @@ void kin__oracle_stuck(void)
 
 /* ---- whoever waits has a reason to ---- */
 
-/* Whether somebody else than the task is in a queue. */
-static bool has_other(const struct kin__waitq *queue, const struct kin__task *task)
+static struct kin__readiness *known; /* what can be waited for */
+
+void kin__readiness_add(struct kin__readiness *of)
 {
-    if (kin__waitq_is_empty(queue))
-        return false;
-    for (const struct kin__list *link = queue->list.next; link != &queue->list;
-         link = link->next) {
-        if (KIN__CONTAINER_OF((struct kin__list *)(uintptr_t)link, struct kin__waiter, link)
-                ->task != task)
-            return true;
-    }
-    return false;
+    static const char *const fair[] = {"channel: send", "channel: receive", "queue: send",
+                                       "broadcast: send", "semaphore", "condition", "mutex",
+                                       "rwlock"};
+    for (size_t i = 0; i < sizeof(fair) / sizeof(fair[0]); i++)
+        of->is_fair |= strcmp(of->ops->what, fair[i]) == 0;
+    of->next = known;
+    known = of;
+}
+
+static const struct kin__readiness *readiness_of(const struct kin__waitable *ops)
+{
+    const struct kin__readiness *of = known;
+    while (of && of->ops != ops)
+        of = of->next;
+    return of;
 }
 
 /* What is there although the task waits for it, in words; NULL: nothing is known to be. */
-static const char *what_is_there(const struct kin__task *task, const struct kin__waits *waits)
+static const char *what_is_there(const struct kin__player *player, const char **what)
 {
-    if (waits->ops == &kin__chan_recv_waitable) {
-        const struct kin_chan *chan = waits->object;
-        if (kin__chan_count(chan) > 0)
-            return "the channel has an item";
-        if (kin__chan_state(chan) & KIN__CHAN_CLOSED)
-            return "the channel is closed";
-        return has_other(&chan->senders, task) ? "a sender waits" : NULL;
-    }
-    if (waits->ops == &kin__chan_send_waitable) {
-        const struct kin_chan *chan = waits->object;
-        if (kin__chan_count(chan) < chan->capacity)
-            return "the channel has room";
-        return has_other(&chan->receivers, task) ? "a receiver waits" : NULL;
-    }
-    if (is_joining(waits)) {
-        const struct kin__scope *scope = waits->object;
-        uint64_t word = kin__load_relaxed(&scope->word); /* alone: there is one thread */
-        return kin__scope_live(word) == 0 ? "nobody is left in the nursery" : NULL;
+    for (uint32_t i = 0; i < player->case_count; i++) {
+        const struct kin__case *one = &player->cases[i];
+        const struct kin__readiness *of = readiness_of(one->ops);
+        const char *why = of ? of->why(one->object, &one->waiter) : NULL;
+        *what = one->ops->what;
+        if (why)
+            return why;
     }
     return NULL;
 }
@@ -193,6 +200,7 @@ static void look_at_parked(const struct kin__player *player)
     const struct kin__task *task = player->task;
     uint64_t word = kin__load_relaxed(&task->ctl); /* alone: there is one thread */
     struct kin__waits waits;
+    const char *what = NULL;
     if (word & KIN__CLAIMED) {
         kin__world_failf("lost-wake", KIN_PANICKED, player->path,
                          "%s was woken, and is not runnable", player->path);
@@ -200,10 +208,10 @@ static void look_at_parked(const struct kin__player *player)
     }
     if (!kin__wait_peek(task, &waits))
         return;
-    const char *there = what_is_there(task, &waits);
+    const char *there = what_is_there(player, &what);
     if (there && kin__world_looks(KIN_ORACLE_WAKE)) {
         kin__world_failf("lost-wake", KIN_PANICKED, player->path, "%s waits for %s, but %s",
-                         player->path, waits.ops->what, there);
+                         player->path, what, there);
         return;
     }
     /* A wait that is shielded may be one that nothing ends, such as a join. */
@@ -218,17 +226,82 @@ void kin__oracle_idle(void)
     const struct kin__world *w = &kin__world;
     if (!kin__world_looks(KIN_ORACLE_WAKE | KIN_ORACLE_CANCEL))
         return;
+    struct kin__lab_gate gate = kin__lab_gate; /* what is looked at here is no part of a step */
+    kin__lab_gate.records = 0;
     for (uint32_t i = 1; i < w->player_count && !w->is_closed; i++) {
         if (w->players[i].task && w->players[i].place == KIN__WORLD_NOBODY)
             look_at_parked(&w->players[i]);
+    }
+    if (!w->is_closed)
+        kin__lab_gate = gate;
+}
+
+/* ---- whoever waits longest goes first ---- */
+
+static bool waits_for(const struct kin__player *player, const struct kin__case *that)
+{
+    for (uint32_t i = 0; i < player->case_count; i++) {
+        if (player->cases[i].ops == that->ops && player->cases[i].object == that->object)
+            return true;
+    }
+    return false;
+}
+
+void kin__oracle_woken(const struct kin__player *player)
+{
+    const struct kin__world *w = &kin__world;
+    uint32_t won = player->task->wait_case;
+    if (won >= player->case_count || player->task->wait_status < 0 || w->player_count > FAIR_MAX)
+        return;
+    const struct kin__case *that = &player->cases[won];
+    const struct kin__readiness *of = readiness_of(that->ops);
+    for (uint32_t i = 1; of && of->is_fair && i < w->player_count; i++) {
+        const struct kin__player *other = &w->players[i];
+        if (other == player || !other->task || other->arrived > player->arrived ||
+            other->place != KIN__WORLD_NOBODY || !waits_for(other, that))
+            continue;
+        /* alone: there is one thread; who is claimed is on its way */
+        if (kin__load_relaxed(&other->task->ctl) & KIN__CLAIMED)
+            continue;
+        kin__world_failf("fifo", KIN_PANICKED, other->path,
+                         "%s has waited for %s longer than %s, which goes first", other->path,
+                         that->ops->what, player->path);
+        return;
     }
 }
 
 /* ---- now and then ---- */
 
+void kin__oracle_chaos(void)
+{
+    if (kin__world_looks(KIN_ORACLE_PROGRESS) && kin__lab_fault_lingers())
+        kin__world_fail("quiescence", KIN_STUCK, kin__player_path(kin__world.current),
+                        "faults have long stopped, and the test does not come to rest");
+}
+
+/* Tasks that were told to stop and do not. */
+static void look_at_asked(void)
+{
+    struct kin__world *w = &kin__world;
+    for (uint32_t i = 0; i < w->enabled_count && kin__world_looks(KIN_ORACLE_CANCEL); i++) {
+        struct kin__player *player = &w->players[w->enabled[i]];
+        /* alone: there is one thread */
+        if (!player->task || !(kin__load_relaxed(&player->task->ctl) & KIN__REQUESTS))
+            player->asked = 0;
+        else if (!player->asked)
+            player->asked = player->switches + 1;
+        else if (player->switches > player->asked + DRAIN_STEPS)
+            kin__world_failf("cancellation-bounded", KIN_STUCK, player->path,
+                             "%s was asked to stop, and has gone on for %u steps", player->path,
+                             DRAIN_STEPS);
+    }
+}
+
 void kin__oracle_step(void)
 {
     struct kin__world *w = &kin__world;
+    if (KIN__UNLIKELY(w->faults & KIN_FAULT_CHAOS))
+        kin__oracle_chaos();
     if (!kin__world_looks(KIN_ORACLE_PROGRESS))
         return;
     if (w->idle > IDLE_MAX) {
@@ -237,7 +310,8 @@ void kin__oracle_step(void)
                          (unsigned long long)w->idle);
         return;
     }
-    if (!w->is_fair || w->steps % STARVE_EVERY != 0)
+    look_at_asked();
+    if (w->is_closed || !w->is_fair || w->steps % STARVE_EVERY != 0)
         return;
     uint64_t patience = STARVE_STEPS + (uint64_t)STARVE_EACH * w->enabled_count;
     for (uint32_t i = 0; i < w->enabled_count; i++) {
@@ -252,7 +326,116 @@ void kin__oracle_step(void)
     }
 }
 
+/* ---- budgets ---- */
+
+/* All accounts that there are: of tasks, and of nurseries. */
+static struct {
+    struct kin__account *all[ACCOUNTS_MAX];
+    uint32_t count;
+} accounts;
+
+/* Once each; false: there are too many. */
+static bool add_account(struct kin__account *account)
+{
+    for (uint32_t i = 0; i < accounts.count; i++) {
+        if (accounts.all[i] == account)
+            return true;
+    }
+    if (accounts.count == ACCOUNTS_MAX)
+        return false;
+    accounts.all[accounts.count++] = account;
+    return true;
+}
+
+static bool add_pool(const struct kin__scope *scope)
+{
+    return !scope || !(scope->has & KIN__SCOPE_METERED) || !scope->pool || add_account(scope->pool);
+}
+
+static bool find_accounts(void)
+{
+    const struct kin__world *w = &kin__world;
+    accounts.count = 0;
+    for (uint32_t i = 1; i < w->player_count; i++) {
+        const struct kin__task *task = w->players[i].task;
+        if (!task)
+            continue;
+        if ((task->flags & KIN__TASK_METERED) && !add_account(&task->extra->account))
+            return false;
+        if (!add_pool(kin__load_relaxed(&task->scope))) /* alone: there is one thread */
+            return false;
+        /* alone: as above; ends: at the outermost */
+        for (const struct kin__scope *scope = kin__load_relaxed(&task->inner); scope;
+             scope = scope->outer) {
+            if (!add_pool(scope))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* What others hold of a part that came from this account. */
+static uint64_t held_by_others(const struct kin__account *account, unsigned part)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < accounts.count; i++) {
+        const struct kin__account *other = accounts.all[i];
+        if (kin__purse_side(other->source, part) == account)
+            sum = kin__amount_sum(sum, other->given.of[part]);
+    }
+    return sum;
+}
+
+void kin__oracle_accounts(void)
+{
+    static const char *const parts[] = {"operations", "memory", "spawns", "channel operations",
+                                        "system calls"};
+    kin__world.has_paid = false;
+    if (!kin__world_looks(KIN_ORACLE_BUDGET) || !find_accounts())
+        return;
+    for (uint32_t i = 0; i < accounts.count * KIN__PARTS && !kin__world.is_closed; i++) {
+        const struct kin__account *account = accounts.all[i / KIN__PARTS];
+        unsigned part = i % KIN__PARTS;
+        uint64_t in = kin__amount_sum(account->given.of[part], account->minted.of[part]);
+        uint64_t out = kin__amount_sum(account->left.of[part], held_by_others(account, part));
+        if (in == KIN__UNLIMITED || out == KIN__UNLIMITED)
+            continue;
+        out += account->used.of[part] + account->owed.of[part];
+        if (in != out)
+            kin__world_failf("budget-conservation", KIN_PANICKED,
+                             kin__player_path(kin__world.current),
+                             "of %s %llu were granted, and %llu are left, in use or with others",
+                             parts[part], (unsigned long long)in, (unsigned long long)out);
+    }
+}
+
+void kin__lab_accounts(void)
+{
+    kin__world.has_paid = true;
+}
+
 /* ---- the end of a nursery ---- */
+
+/* The table of priorities: the worst of what children ended with, the first of several; else that
+ * it was cancelled, and why; else that all is well [NSM:4.4]. */
+static void look_at_outcome(const struct kin__scope *scope)
+{
+    const struct kin__handle *handle = scope->handle;
+    const struct kin__failure *errors = handle->more ? handle->more->errors : handle->errors;
+    struct kin__failure due = {0, 0, KIN_SEV_OK};
+    for (uint32_t i = 0; i < handle->errors_kept; i++) {
+        if (errors[i].severity > due.severity)
+            due = errors[i];
+    }
+    if (due.severity == KIN_SEV_OK && handle->state == KIN_NURSERY_CANCELLED)
+        due = (struct kin__failure){0, scope->reason, KIN_SEV_CANCELLED};
+    const struct kin_outcome *said = &handle->outcome;
+    bool is_known = handle->errors_dropped == 0 || (int32_t)said->severity <= due.severity;
+    if (is_known && (said->status != due.status || (int32_t)said->severity != due.severity))
+        kin__world_failf("error-priority", KIN_PANICKED, kin__player_path(kin__world.current),
+                         "the join says %s, but the worst end of a child was %s",
+                         kin_status_name(said->status), kin_status_name(due.status));
+}
 
 void kin__lab_joined(const struct kin__scope *scope)
 {
@@ -269,20 +452,8 @@ void kin__lab_joined(const struct kin__scope *scope)
                          "the nursery that %s is in was joined before its end", path);
         return;
     }
-    const struct kin__handle *handle = scope->handle;
-    if (!handle || !kin__world_looks(KIN_ORACLE_RESULT) || handle->errors_dropped)
-        return;
-    const struct kin__failure *errors = handle->more ? handle->more->errors : handle->errors;
-    const struct kin__failure *worst = NULL;
-    for (uint32_t i = 0; i < handle->errors_kept; i++) {
-        if (!worst || errors[i].severity > worst->severity)
-            worst = &errors[i];
-    }
-    const struct kin_outcome *said = &handle->outcome;
-    if (worst && (said->status != worst->status || (int32_t)said->severity != worst->severity))
-        kin__world_failf("error-priority", KIN_PANICKED, kin__player_path(w->current),
-                         "the join says %s, but the worst end of a child was %s",
-                         kin_status_name(said->status), kin_status_name(worst->status));
+    if (scope->handle && kin__world_looks(KIN_ORACLE_RESULT))
+        look_at_outcome(scope);
 }
 
 /* ---- the end of a runtime ---- */
@@ -312,6 +483,7 @@ void kin__oracle_over(void)
 
 void kin__oracle_end(void)
 {
+    kin__history_end();
     uint32_t used = kin__lab_frames_used();
     if (used && kin__world_looks(KIN_ORACLE_LEAK))
         kin__world_failf("leak", KIN_LEAKED, "root", "%u frames were not given back", used);

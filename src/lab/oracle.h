@@ -11,6 +11,13 @@
 void kin__oracle_stuck(void);
 /* Nobody can go on now. */
 void kin__oracle_idle(void);
+/* Somebody who is parked is about to become runnable. */
+struct kin__player;
+void kin__oracle_woken(const struct kin__player *player);
+/* Time has moved, or many steps were made, under KIN_FAULT_CHAOS. */
+void kin__oracle_chaos(void);
+/* A step has ended in which an account has changed. */
+void kin__oracle_accounts(void);
 /* A step has ended. */
 void kin__oracle_step(void);
 /* A runtime is over; the execution is. */

@@ -32,19 +32,6 @@ struct head {
     bool is_known; /* a bug that is still there */
 };
 
-/* The rest of a line that begins with word; NULL: it does not. Cut at the end of the line. */
-static const char *after_word(const char *line, const char *word, char *out, size_t size)
-{
-    size_t length = strlen(word);
-    if (strncmp(line, word, length) != 0 || line[length] != ' ')
-        return NULL;
-    size_t rest = strcspn(line + length + 1, "\r\n");
-    struct kin__text text;
-    kin__text_init(&text, out, size);
-    kin__text_mem(&text, line + length + 1, rest);
-    return out;
-}
-
 /* False: it cannot be read, or it is no such file. */
 static bool read_head(const char *path, struct head *head)
 {
@@ -59,15 +46,10 @@ static bool read_head(const char *path, struct head *head)
     bytes[size] = '\0';
     if (strncmp(bytes, "kinlab ", 7) != 0)
         return false;
-    for (const char *line = bytes; line; line = strchr(line, '\n')) {
-        line += *line == '\n';
-        (void)after_word(line, "test", head->test, sizeof(head->test));
-        if (after_word(line, "faults", word, sizeof(word)))
-            head->faults |= kin__options_fault_bits(word);
-        if (after_word(line, "known", word, sizeof(word)))
-            head->is_known = true;
-    }
-    return head->test[0] != '\0';
+    head->is_known = kin__engine_note(bytes, "known", word, sizeof(word));
+    if (kin__engine_note(bytes, "faults", word, sizeof(word)))
+        head->faults = kin__options_fault_bits(word);
+    return kin__engine_note(bytes, "test", head->test, sizeof(head->test));
 }
 
 /* ---- one file ---- */

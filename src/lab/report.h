@@ -25,7 +25,7 @@ struct kin__lab_wish {
     bool keeps_going;     /* failures are counted, not shrunk */
     bool is_unshrunk;     /* a failure stays as it was found */
     bool is_walk;         /* uniform walk, which enum kin_lab_strategy has no name for */
-    bool is_range;        /* the runs have the seeds seed, seed + 1, ... */
+    uint64_t seeds;       /* so many runs are drawn, with seed, seed + 1, ...; 0: no such range */
     /* Called now and then between two runs, with what is known so far; may be NULL. */
     void (*progress)(const struct kin__engine_result *so_far, void *arg);
     void *progress_arg;

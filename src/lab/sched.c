@@ -4,6 +4,7 @@
  */
 #include "lab/world.h"
 
+#include "lab/net.h"
 #include "lab/oracle.h"
 #include "wait/timer.h"
 
@@ -106,6 +107,7 @@ int kin__sched_run(struct kin__sched *sched, struct kin__task *first)
 {
     kin__schedule_new(NULL, first);
     kin__worker_main(sched->workers);
+    kin__net_over();
     if (!kin__world.is_closed)
         kin__oracle_over();
     return 0;
@@ -131,6 +133,12 @@ void kin__sched_destroy(struct kin__sched *sched)
 void kin__idle_wake_all(struct kin__sched *sched)
 {
     (void)sched; /* nobody sleeps */
+}
+
+uint32_t kin__idle_poll(struct kin__sched *sched, int64_t now)
+{
+    (void)sched, (void)now; /* nothing outside is watched */
+    return 0;
 }
 
 int64_t kin__sched_pressure(struct kin__sched *sched)

@@ -112,6 +112,17 @@ struct kin__portfolio {
     bool is_tree;   /* the slice is that of DPOR */
 };
 
+/* A sweep: one run again and again, each time with another of the faults that could happen in it.
+ * They are numbered from 1 on in the order in which they are asked for; a choice among n is one of
+ * n - 1 faults, or none. */
+struct kin__sweep {
+    const struct kin__plan *plan; /* of the run; NULL: there was none yet */
+    uint64_t seed;
+    uint64_t sites; /* faults that could happen in it; counted by a run without any */
+    uint64_t next;  /* the one that happens in this run; 0: none */
+    uint64_t seen;  /* so many were asked for so far in this run */
+};
+
 struct kin__lab {
     struct kin__engine head; /* first: worlds know this part */
 
@@ -122,6 +133,7 @@ struct kin__lab {
     unsigned current; /* who makes the step; KIN__NOBODY before the first */
     uint64_t stamp;   /* number of this run, for struct kin__name */
     bool is_recorded, is_abandoned, is_trial;
+    bool is_swept; /* its faults are those of the sweep */
     bool collects;     /* touches are kept for DPOR */
     bool has_diverged; /* this run did not follow what it had to */
     bool has_dice;     /* some run asked for them */
@@ -154,6 +166,7 @@ struct kin__lab {
     struct kin__engine_config config;
     struct kin__engine_result result;
     struct kin__portfolio portfolio;
+    struct kin__sweep sweep;
     bool has_trial;
     uint64_t trial_steps;
     uint64_t seeds; /* runs so far that had a seed of their own */
@@ -250,6 +263,8 @@ const char *kin__path_text(const struct kin__lab *s, uint32_t name);
 
 /* ---- course.c ---- */
 
+/* Whether a fault happens in a run that is swept, and which. */
+uint32_t kin__sweep_choose(struct kin__lab *s, uint32_t n);
 /* Nanoseconds of real time. */
 int64_t kin__lab_wall(void);
 

@@ -11,6 +11,9 @@
  */
 #include "lab/world.h"
 
+#include "lab/fds.h"
+#include "park/peek.h"
+#include "lab/oracle.h"
 #include "sched/entry.h"
 #include "task/budget.h"
 #include "task/word.h"
@@ -106,6 +109,9 @@ void kin__schedule(struct kin__task *task)
                          player->task == task ? "is runnable already" : "is over");
         return;
     }
+    if (player->case_count && kin__world_looks(KIN_ORACLE_ORDER))
+        kin__oracle_woken(player);
+    player->case_count = 0;
     player->is_woken = true;
     player->rests = 0;
     kin__world_enable(index);
@@ -294,6 +300,28 @@ static void runner(void *pass)
     kin__context_jump(&stack->runner, to, worker);
 }
 
+/* For people. */
+static void note_park(const struct kin__task *task)
+{
+    struct kin__waits waits;
+    const char *what = kin__wait_peek(task, &waits) ? kin__sim_waits(&waits) : NULL;
+    if (!what)
+        what = kin__load_relaxed(&task->waiting); /* alone: there is one thread */
+    kin__record(kin__player_of(task), KIN__NOTE_PARK, KIN__NOTE_NOBODY, NULL, what);
+}
+
+void kin__lab_parks(const void *cases, uint32_t count)
+{
+    struct kin__world *w = &kin__world;
+    struct kin__task *task = w->is_running ? kin__worker_current(w->worker) : NULL;
+    if (!task)
+        return; /* a thread's stand-in */
+    struct kin__player *player = &w->players[kin__player_of(task)];
+    player->cases = cases;
+    player->case_count = count;
+    player->arrived = ++w->arrivals;
+}
+
 void kin__worker_park(struct kin__task *task)
 {
     struct kin__worker *worker = kin__world.worker;
@@ -301,10 +329,10 @@ void kin__worker_park(struct kin__task *task)
     if (kin__word_is_ready(task))
         return; /* whoever woke it was faster */
     kin__world.players[index].switches++;
-    /* relaxed: what it waits for, for people */
-    kin__record(index, KIN__NOTE_PARK, KIN__NOTE_NOBODY, NULL, kin__load_relaxed(&task->waiting));
     kin__world_disable(index);
     KIN__CHECK(!kin__word_commit(task), "W:4.2");
+    if (KIN__UNLIKELY(kin__record_is_on))
+        note_park(task);
     KIN__ASSERT(kin__rank_holds_none(), "house");
     if (KIN__UNLIKELY(kin__world.faults))
         kin__lab_fault_parks(task);

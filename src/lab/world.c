@@ -19,6 +19,9 @@
 #include "lab/world.h"
 
 #include "base/text.h"
+#include "lab/fds.h"
+#include "lab/history.h"
+#include "lab/net.h"
 #include "lab/oracle.h"
 #include "park/park.h"
 #include "wait/owner.h"
@@ -114,9 +117,10 @@ static void name_player(uint32_t index, uint32_t parent, uint32_t number, const 
     player->number = number;
     player->parent_version = version;
     player->version = ++versions;
-    known = path == player->near && index >= known ? index + 1 : known;
     if (path != player->near && known > index)
         known = index; /* it lives for this execution only */
+    else if (path == player->near && known == index)
+        known = index + 1;
 }
 
 /* The place of one that is over, for executions in which names do not count. */
@@ -145,7 +149,9 @@ static uint32_t new_player(struct kin__task *task, uint32_t parent, uint32_t num
     player->task = task;
     player->place = KIN__WORLD_NOBODY;
     player->ran = player->since = player->rests = player->switches = player->asked = 0;
-    player->spawned = player->blocks = 0;
+    player->spawned = player->blocks = player->fds = 0;
+    player->host = parent == KIN__WORLD_NOBODY ? 0 : w->players[parent].host;
+    player->case_count = player->newest = 0;
     player->is_woken = false;
     if (w->engine && is_new)
         (void)kin__engine_actor(w->engine, player->path);
@@ -162,10 +168,10 @@ void kin__world_begin(struct kin__engine *engine)
     w->live = w->roots = 0;
     w->leaker = KIN__WORLD_NOBODY;
     w->current = KIN__WORLD_NOBODY;
-    w->steps = w->idle = w->closed_at = 0;
+    w->steps = w->arrivals = w->idle = w->closed_at = 0;
     w->looks = 0;
     w->now = KIN__WORLD_START;
-    w->is_closed = w->is_killed = w->is_lost = false;
+    w->is_closed = w->is_killed = w->is_lost = w->has_paid = false;
     kin__list_init(&w->watchers);
     long_paths_used = 0;
     kin__lab_gate.touched = 0;
@@ -173,6 +179,11 @@ void kin__world_begin(struct kin__engine *engine)
     kin__lab_frames_begin();
     kin__lab_stacks_begin();
     kin__lab_faults_begin();
+    kin__lab_files_begin();
+    kin__history_begin();
+    kin__lifo_begin();
+    kin__sims_begin();
+    kin__net_begin();
     kin__owner_forget();
     w->is_on = true;
     if (engine && kin__engine_is_recorded(engine)) {
@@ -186,6 +197,7 @@ void kin__world_end(void)
 {
     struct kin__world *w = &kin__world;
     kin__oracle_end();
+    kin__sims_end(kin__world_looks(KIN_ORACLE_LEAK));
     kin__lab_heap_end(kin__world_looks(KIN_ORACLE_LEAK));
     kin__record_end();
     kin__lab_gate.notes = 0;
@@ -251,6 +263,8 @@ void kin__world_remove(struct kin__task *task)
 {
     struct kin__world *w = &kin__world;
     uint32_t index = kin__player_of(task);
+    if (w->players[index].newest)
+        kin__lifo_over(&w->players[index]);
     w->players[index].task = NULL;
     w->live--;
     kin__world_disable(index);
@@ -363,6 +377,8 @@ static void jump(int64_t when)
     kin__record(KIN__NOTE_NOBODY, KIN__NOTE_TIME, KIN__NOTE_NOBODY, NULL, NULL);
     if (when - KIN__WORLD_START > w->time_max)
         kin__world_fail("livelock", KIN_STUCK, "", "virtual time is used up: time_max");
+    if (KIN__UNLIKELY(w->faults & KIN_FAULT_CHAOS))
+        kin__oracle_chaos();
 }
 
 void kin__world_advance(int64_t when)
@@ -499,6 +515,8 @@ uint32_t kin__world_next(void)
             kin__world_pass_time();
         if (KIN__UNLIKELY(w->steps % ORACLE_STEPS == 0) && !w->is_closed)
             kin__oracle_step();
+        if (KIN__UNLIKELY(w->has_paid))
+            kin__oracle_accounts();
         if (KIN__UNLIKELY(w->resting_count))
             end_rests(w->enabled_count == 0 && !is_clock_due());
         if (KIN__UNLIKELY(w->enabled_count == 0) && !is_clock_due()) {

@@ -29,6 +29,7 @@
 #define KIN__WORLD_NOBODY UINT32_MAX
 #define KIN__WORLD_ACTORS 65535u                /* in one execution */
 #define KIN__WORLD_START INT64_C(1000000000000) /* when every execution begins */
+#define KIN__WORLD_EPOCH INT64_C(1700000000000000000) /* what the calendar shows at time 0 */
 #define KIN__WORLD_PATH 48u
 
 /* An actor of the engine. */
@@ -41,9 +42,16 @@ struct kin__player {
     uint64_t since;           /* the step in which it became enabled */
     uint64_t rests;           /* the step with which it yielded; 0: it does not rest */
     uint64_t switches;        /* times that others could run */
-    uint64_t asked;           /* the step in which it was told to stop; 0: it was not */
+    uint64_t asked;           /* of switches, when it was seen to be told to stop; 0: it was not */
+    const struct kin__case *cases; /* what it waits for, as long as it is parked, */
+    uint32_t case_count;
+    uint64_t arrived;         /* and when it came, among all who ever parked */
+    uint64_t begun;           /* when it called a channel last: lab/history.h */
+    uint32_t newest;          /* of what it has acquired: lifo.c */
     uint32_t spawned;         /* children so far */
-    uint32_t blocks;          /* pieces of memory that it asked for so far */
+    uint32_t blocks;          /* pieces of memory that it asked for so far, */
+    uint32_t fds;             /* and descriptors */
+    uint16_t host;            /* the machine it is on: lab/hosts.h */
     uint32_t parent, number;  /* whose which child: what the path was made from */
     uint32_t version, parent_version; /* of the path, and of the one it was made from */
     bool is_woken;            /* somebody made it runnable, and it has not run since */
@@ -63,9 +71,11 @@ struct kin__world {
     uint32_t roots;             /* runtimes of this execution so far */
     uint32_t leaker;            /* who was the first to leak an obligation; NOBODY */
     uint64_t steps;
+    uint64_t arrivals; /* parks so far */
     uint64_t idle;  /* steps in a row that have changed nothing */
     uint32_t looks; /* at the clock, in this step */
     int64_t now;
+    bool has_paid;   /* accounts of budgets have changed in this step */
     bool is_on;      /* an execution is under way: time and memory are the lab's */
     bool is_running; /* a runtime is, too */
     bool is_single;  /* it has one worker: a task goes on until it waits, yields or ends */
@@ -162,6 +172,17 @@ void kin__lab_frames_begin(void);
 uint32_t kin__lab_frames_used(void);
 void kin__lab_stacks_begin(void);
 
+/* ---- the order in which things are left (lifo.c) ---- */
+
+void kin__lifo_begin(void);
+/* A task is over: it has left everything. */
+void kin__lifo_over(struct kin__player *player);
+
+/* ---- files (file.c) ---- */
+
+/* An execution begins, with an empty disk. */
+void kin__lab_files_begin(void);
+
 /* ---- faults (fault.c) ---- */
 
 /* Whether a fault of this kind happens here. */
@@ -178,5 +199,7 @@ void kin__lab_faults_begin(void);
 bool kin__lab_fault_delays(void);
 void kin__lab_fault_delayed(void);
 uint32_t kin__lab_faults_fired(void);
+/* Whether chaos is long over, and the execution still is not. */
+bool kin__lab_fault_lingers(void);
 
 #endif

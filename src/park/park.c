@@ -85,6 +85,7 @@ INLINE int park_once(struct kin__task *task, struct kin__case *cases, uint32_t c
                    ? (int)complete
                    : PARK_AGAIN;
     }
+    KIN__LAB_PARKS(cases, count);
     park(task, cases[0].ops->what);
     uint32_t won = task->wait_case;
     unpublish(cases, linked, won);

@@ -37,4 +37,41 @@ struct kin__waitable {
     void (*unpublish)(void *object, struct kin__waiter *waiter);
 };
 
+/*
+ * Why a task that is parked in such a thing could go on, in words; NULL: it could not. The lab asks
+ * whenever nobody runs: an answer then is a wake that was lost.
+ *
+ *     KIN__WAITABLE_READY(event_waitable)
+ *     {
+ *         const struct event *event = object;
+ *         return event->is_set ? "it is set" : NULL;
+ *     }
+ *
+ * No lock is taken, because nobody runs. In production nothing is left of it.
+ */
+#ifdef KIN__LAB
+struct kin__readiness {
+    const struct kin__waitable *ops;
+    const char *(*why)(const void *object, const struct kin__waiter *waiter);
+    struct kin__readiness *next;
+    bool is_fair; /* whoever waits longest is let go first */
+};
+void kin__readiness_add(struct kin__readiness *ready); /* lab/oracle.c */
+
+#define KIN__WAITABLE_READY(table)                                                                 \
+    static const char *why_##table(const void *object, const struct kin__waiter *waiter);          \
+    static struct kin__readiness ready_##table = {&table, why_##table, NULL, false};               \
+    __attribute__((constructor)) static void add_##table(void)                                     \
+    {                                                                                              \
+        kin__readiness_add(&ready_##table);                                                        \
+    }                                                                                              \
+    static const char *why_##table(__attribute__((unused)) const void *object,                     \
+                                   __attribute__((unused)) const struct kin__waiter *waiter)
+#else
+#define KIN__WAITABLE_READY(table)                                                                 \
+    __attribute__((unused)) static inline const char *why_##table(                                 \
+        __attribute__((unused)) const void *object,                                                \
+        __attribute__((unused)) const struct kin__waiter *waiter)
+#endif
+
 #endif

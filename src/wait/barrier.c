@@ -90,6 +90,15 @@ static void barrier_unpublish(void *object, struct kin__waiter *waiter)
 static const struct kin__waitable barrier_waitable = {"barrier", barrier_try, barrier_publish,
                                                       barrier_unpublish};
 
+KIN__WAITABLE_READY(barrier_waitable)
+{
+    const struct barrier *barrier = object;
+    const struct arrival *arrival = waiter->io;
+    return arrival->round != barrier->round       ? "its round is complete"
+           : barrier->waiting >= barrier->parties ? "all have come"
+                                                  : NULL;
+}
+
 /* ---- the public face ---- */
 
 int kin_barrier_init(struct kin_barrier *barrier, size_t parties)

@@ -330,6 +330,13 @@ static void send_unpublish(void *object, struct kin__waiter *waiter)
 static const struct kin__waitable send_waitable = {"broadcast: send", send_try, send_publish,
                                                    send_unpublish};
 
+KIN__WAITABLE_READY(send_waitable)
+{
+    const struct kin_broadcast *b = object;
+    bool is_first = kin__waitq_first(&b->senders) == waiter;
+    return is_first && has_room(b) ? "there is room for it" : NULL;
+}
+
 /* ---- receiving; the object is the subscriber, io a struct reading ---- */
 
 static bool recv_try(void *object, void *io, int *status)
@@ -388,6 +395,16 @@ static void recv_unpublish(void *object, struct kin__waiter *waiter)
 
 static const struct kin__waitable recv_waitable = {"broadcast: receive", recv_try, recv_publish,
                                                    recv_unpublish};
+
+KIN__WAITABLE_READY(recv_waitable)
+{
+    const struct kin_subscriber *s = object;
+    const struct kin_broadcast *b = s->broadcast;
+    bool is_first = kin__waitq_first(&s->waiters) == waiter;
+    return is_first && s->next < b->head ? "there is an item"
+           : s->is_over || !may_come(b)  ? "there will be no item"
+                                         : NULL;
+}
 
 /* ---- the public face ---- */
 

@@ -324,6 +324,31 @@ const struct kin__waitable kin__chan_send_waitable = {"channel: send", send_try,
 const struct kin__waitable kin__chan_recv_waitable = {"channel: receive", recv_try, recv_publish,
                                                       recv_unpublish};
 
+KIN__WAITABLE_READY(kin__chan_send_waitable)
+{
+    const struct kin_chan *chan = object;
+    if (kin__chan_count(chan) < chan->capacity)
+        return "the channel has room";
+    if (kin__chan_state(chan) & KIN__CHAN_ABORTED)
+        return "the channel is closed";
+    return (kin__chan_state(chan) & KIN__CHAN_RECEIVERS) &&
+                   has_other(&chan->receivers, waiter->task)
+               ? "a receiver waits"
+               : NULL;
+}
+
+KIN__WAITABLE_READY(kin__chan_recv_waitable)
+{
+    const struct kin_chan *chan = object;
+    if (kin__chan_count(chan) > 0)
+        return "the channel has an item";
+    if (kin__chan_state(chan) & KIN__CHAN_CLOSED)
+        return "the channel is closed";
+    return (kin__chan_state(chan) & KIN__CHAN_SENDERS) && has_other(&chan->senders, waiter->task)
+               ? "a sender waits"
+               : NULL;
+}
+
 /* ---- the end ---- */
 
 /* Wakes everybody in a queue with KIN_CLOSED. The lock is left between batches; nobody is linked
@@ -349,6 +374,8 @@ static void wake_all(struct kin_chan *chan, struct kin__waitq *queue, uint32_t b
  * waits hears of it afterwards, once, because whoever set the bits tells them [CH:5.3] [CH:5.4]. */
 static void shut(struct kin_chan *chan, uint32_t bits)
 {
+    KIN__LAB_CALLS();
+    KIN__LAB_CALLED(chan, KIN__LAB_CLOSE, (bits & KIN__CHAN_ABORTED) != 0, NULL);
     kin__lock_take(&chan->lock, KIN__RANK_WAIT);
     uint32_t state = kin__chan_state(chan);
     set_locked(chan, state | bits);
@@ -409,11 +436,13 @@ int kin_chan_send(struct kin_chan *chan, const void *item, kin_time deadline)
     if (KIN__UNLIKELY(!chan || (!item && chan->item_size != 0)))
         return -EINVAL;
     struct kin__task *task = kin__task_self();
+    KIN__LAB_CALLS();
     int rc = enter(chan, task, deadline);
     if (KIN__UNLIKELY(rc < 0))
         return rc;
-    return operate(chan, &kin__chan_send_waitable, (void *)(uintptr_t)item, task, deadline,
-                   KIN_FULL);
+    rc = operate(chan, &kin__chan_send_waitable, (void *)(uintptr_t)item, task, deadline, KIN_FULL);
+    KIN__LAB_CALLED(chan, KIN__LAB_SEND, rc, item);
+    return rc;
 }
 
 int kin_chan_recv(struct kin_chan *chan, void *item, kin_time deadline)
@@ -421,10 +450,13 @@ int kin_chan_recv(struct kin_chan *chan, void *item, kin_time deadline)
     if (KIN__UNLIKELY(!chan))
         return -EINVAL;
     struct kin__task *task = kin__task_self();
+    KIN__LAB_CALLS();
     int rc = enter(chan, task, deadline);
     if (KIN__UNLIKELY(rc < 0))
         return rc;
-    return operate(chan, &kin__chan_recv_waitable, item, task, deadline, KIN_EMPTY);
+    rc = operate(chan, &kin__chan_recv_waitable, item, task, deadline, KIN_EMPTY);
+    KIN__LAB_CALLED(chan, KIN__LAB_RECV, rc, item);
+    return rc;
 }
 
 void kin_chan_close(struct kin_chan *chan)
@@ -505,6 +537,7 @@ int kin_chan_create(struct kin_chan **out, size_t item_size, size_t capacity)
     chan->capacity = capacity;
     chan->mask = slots - 1;
     kin__store_relaxed(&chan->refs, 1u); /* alone: nobody else has it yet */
+    KIN__LAB_MADE(chan, item_size, capacity);
     *out = chan;
     return 0;
 }

@@ -78,6 +78,11 @@ static void cond_unpublish(void *object, struct kin__waiter *waiter)
 static const struct kin__waitable cond_waitable = {"condition", cond_try, cond_publish,
                                                    cond_unpublish};
 
+KIN__WAITABLE_READY(cond_waitable)
+{
+    return NULL; /* what nobody waited for is gone */
+}
+
 /* ---- the public face ---- */
 
 int kin_cond_wait(struct kin_cond *cond, struct kin_mutex *mutex, kin_time deadline)

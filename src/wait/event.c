@@ -68,6 +68,12 @@ static void event_unpublish(void *object, struct kin__waiter *waiter)
 const struct kin__waitable kin__event_waitable = {"event", event_try, event_publish,
                                                   event_unpublish};
 
+KIN__WAITABLE_READY(kin__event_waitable)
+{
+    const struct event *event = object;
+    return kin__load_relaxed(&event->is_set) ? "it is set" : NULL; /* relaxed: nobody runs */
+}
+
 /* ---- the public face ---- */
 
 void kin_event_set(struct kin_event *event)

@@ -64,6 +64,12 @@ static void group_unpublish(void *object, struct kin__waiter *waiter)
 static const struct kin__waitable group_waitable = {"group", group_try, group_publish,
                                                     group_unpublish};
 
+KIN__WAITABLE_READY(group_waitable)
+{
+    const struct group *group = object;
+    return group->left == 0 ? "all are done" : NULL;
+}
+
 /* ---- the public face ---- */
 
 void kin_group_add(struct kin_group *group, size_t n)

@@ -143,6 +143,13 @@ static void mutex_unpublish(void *object, struct kin__waiter *waiter)
 static const struct kin__waitable mutex_waitable = {kin__owner_what_mutex, mutex_try,
                                                     mutex_publish, mutex_unpublish};
 
+KIN__WAITABLE_READY(mutex_waitable)
+{
+    const struct kin__mutex *mutex = object;
+    uint64_t owner = kin__load_relaxed(&mutex->word) & KIN__OWNER_MASK; /* relaxed: nobody runs */
+    return !owner ? "nobody holds it" : kin__owner_is_over(owner) ? "its owner has ended" : NULL;
+}
+
 /* ---- inside ---- */
 
 uint64_t kin__mutex_owner(const struct kin_mutex *mutex)

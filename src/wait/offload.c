@@ -27,10 +27,7 @@
 #include "park/waitq.h"
 #include "sched/entry.h"
 #include "sched/sched.h"
-#include "task/budget.h"
 #include "wait/timer.h"
-
-#include <kin/blocking.h>
 
 #include <errno.h>
 
@@ -429,35 +426,4 @@ unsigned kin__offload_resting(void)
         unlock_pool(&pools[i]);
     }
     return count;
-}
-
-/* ---- the public face ---- */
-
-struct call {
-    kin_task_fn *fn;
-    void *arg;
-    int result;
-};
-
-static void make_call(void *arg)
-{
-    struct call *call = arg;
-    call->result = call->fn(call->arg);
-}
-
-int kin_blocking(kin_task_fn *fn, void *arg, int *result, kin_time deadline)
-{
-    struct kin__task *task = kin__task_self();
-    struct call call = {fn, arg, 0};
-    if (!fn)
-        return -EINVAL;
-    if (!task)
-        return KIN_NOTASK;
-    kin__entry_check(task);
-    int rc = kin__op(task, KIN_CAP_BLOCKING, deadline);
-    if (rc == 0)
-        rc = kin__offload(KIN__OFFLOAD_CALL, make_call, &call, deadline);
-    if (rc == 0 && result)
-        *result = call.result;
-    return rc;
 }

@@ -88,6 +88,12 @@ static void once_unpublish(void *object, struct kin__waiter *waiter)
 
 static const struct kin__waitable once_waitable = {"once", once_try, once_publish, once_unpublish};
 
+KIN__WAITABLE_READY(once_waitable)
+{
+    const struct once *once = object;
+    return kin__load_relaxed(&once->state) == RUNS ? NULL : "nobody does it"; /* relaxed: as such */
+}
+
 /* ---- doing it ---- */
 
 static void finish(struct once *once, int status)

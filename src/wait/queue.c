@@ -245,6 +245,21 @@ const struct kin__waitable kin__queue_send_waitable = {"queue: send", send_try, 
 const struct kin__waitable kin__queue_recv_waitable = {"queue: receive", recv_try, recv_publish,
                                                        recv_unpublish};
 
+KIN__WAITABLE_READY(kin__queue_send_waitable)
+{
+    const struct kin__queue *q = object;
+    bool is_first = kin__waitq_first(&q->senders) == waiter;
+    return is_first && kin__queue_len(q) < q->capacity ? "there is room for it" : NULL;
+}
+
+KIN__WAITABLE_READY(kin__queue_recv_waitable)
+{
+    const struct kin__queue *q = object;
+    return kin__queue_len(q)          ? "there is an item"
+           : kin__queue_is_closed(q) ? "it is closed"
+                                     : NULL;
+}
+
 int kin__queue_send_slow(struct kin__queue *q, const void *item, kin_time deadline, bool tries)
 {
     void *io = (void *)(uintptr_t)item;

@@ -126,6 +126,13 @@ static void rwlock_unpublish(void *object, struct kin__waiter *waiter)
 static const struct kin__waitable rwlock_waitable = {kin__owner_what_rwlock, rwlock_try,
                                                      rwlock_publish, rwlock_unpublish};
 
+KIN__WAITABLE_READY(rwlock_waitable)
+{
+    const struct rwlock *rwlock = object;
+    bool is_first = kin__waitq_first(&rwlock->crowd.queue) == waiter;
+    return is_first && fits(rwlock, waiter) ? "there is room for it" : NULL;
+}
+
 /* ---- the public face ---- */
 
 static int lock(struct kin_rwlock *rwlock, char *as, kin_time deadline)

@@ -302,6 +302,11 @@ static __attribute__((noinline)) int charge_slow(const struct choice *choice,
 /* The case happened. */
 static inline int commit(const struct choice *choice, uint32_t index, int status)
 {
+    if (is_on_channel(&choice->cases[index]))
+        KIN__LAB_CALLED(choice->cases[index].on.chan,
+                        choice->cases[index].kind == KIN_CASE_KIND_SEND ? KIN__LAB_SEND
+                                                                        : KIN__LAB_RECV,
+                        status, choice->cases[index].item.to);
     choice->cases[index].status = status;
     return (int)index;
 }
@@ -422,7 +427,7 @@ static __attribute__((noinline)) int wait_outside(struct choice *choice, kin_tim
 {
     struct kin__sched *sched = kin__worker_self()->sched;
     int rc;
-    (void)kin__add_relaxed(&sched->outside, 1u); /* alone: the monitor looks when all sleep */
+    (void)kin__add_quiet(&sched->outside, 1u); /* alone: the monitor looks when all sleep */
     for (;;) { /* ends: as waits do */
         rc = wait_once(choice, deadline, status);
         const struct kin_case *one = rc < 0 ? NULL : &choice->cases[rc];
@@ -436,7 +441,7 @@ static __attribute__((noinline)) int wait_outside(struct choice *choice, kin_tim
         if (ready != 0)
             break;
     }
-    (void)kin__sub_acq_rel(&sched->outside, 1u); /* alone: as above */
+    (void)kin__sub_acq_rel_quiet(&sched->outside, 1u); /* alone: as above */
     return rc;
 }
 
@@ -455,6 +460,7 @@ static inline __attribute__((always_inline)) int choose(struct choice *choice,
                                                         struct kin__task *task, kin_time deadline)
 {
     uint32_t dead = NOBODY;
+    KIN__LAB_CALLS();
     int rc = look(choice);
     if (KIN__UNLIKELY(rc < 0))
         return rc;

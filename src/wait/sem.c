@@ -93,6 +93,13 @@ static void sem_unpublish(void *object, struct kin__waiter *waiter)
 static const struct kin__waitable sem_waitable = {"semaphore", sem_try, sem_publish,
                                                   sem_unpublish};
 
+KIN__WAITABLE_READY(sem_waitable)
+{
+    const struct sem *sem = object;
+    bool is_first = kin__waitq_first(&sem->crowd.queue) == waiter;
+    return is_first && fits(sem, waiter) ? "there are permits for it" : NULL;
+}
+
 /* ---- the public face ---- */
 
 int kin_sem_init(struct kin_sem *sem, size_t permits)

@@ -23,7 +23,6 @@
 #include "wait/signal.h"
 
 #include "base/hash.h"
-#include "base/lab.h"
 #include "park/waitq.h"
 #include "plat/plat.h"
 #include "plat/signal.h"
@@ -240,6 +239,40 @@ static void fire_locked(int signo)
     kin__signal_pass(signo);
 }
 
+/* Hands out what has arrived and asks the watchers about it. */
+static void deliver_locked(void)
+{
+    struct kin__wakes wakes = {0};
+    hand_out_locked(&wakes);
+    give_lock();
+    kin__wakes_run(&wakes);
+    take_lock();
+    while (due) { /* ends: one fewer each time, as long as they come slower than we work */
+        int signo = 1 + __builtin_ctzll(due);
+        due &= due - 1;
+        fire_locked(signo);
+    }
+}
+
+#ifdef KIN__LAB /* no thread listens: whoever raises one delivers it, lab/signal.c */
+
+void kin__signal_deliver(void)
+{
+    take_lock();
+    deliver_locked();
+    give_lock();
+}
+
+static int start_locked(void)
+{
+    if (!is_listening)
+        done_at = 0;
+    is_listening = true;
+    return 0;
+}
+
+#else
+
 static uint64_t held_locked(void)
 {
     uint64_t held = 0;
@@ -256,31 +289,12 @@ static void listen(void *arg)
     take_lock();
     while (!is_ending) { /* ends: with the last runtime that held one */
         uint64_t held = held_locked();
-        struct kin__wakes wakes = {0};
         give_lock();
         kin__signal_listen(held);
         take_lock();
-        hand_out_locked(&wakes);
-        give_lock();
-        kin__wakes_run(&wakes);
-        take_lock();
-        while (due) { /* ends: one fewer each time, as long as they come slower than we work */
-            int signo = 1 + __builtin_ctzll(due);
-            due &= due - 1;
-            fire_locked(signo);
-        }
+        deliver_locked();
     }
     give_lock();
-}
-
-/* ---- holding ---- */
-
-static struct holder *holder_of(const struct kin__sched *sched)
-{
-    struct holder *holder = holders;
-    while (holder && holder->sched != sched) /* ends: there are few */
-        holder = holder->next;
-    return holder;
 }
 
 /* Starts the thread if need be. Under the lock: once in a long time. */
@@ -291,6 +305,18 @@ static int start_locked(void)
     int rc = kin__thread_start(&thread, listen, NULL, STACK_BYTES, "kin-signal");
     is_listening = rc == 0;
     return rc;
+}
+
+#endif
+
+/* ---- holding ---- */
+
+static struct holder *holder_of(const struct kin__sched *sched)
+{
+    struct holder *holder = holders;
+    while (holder && holder->sched != sched) /* ends: there are few */
+        holder = holder->next;
+    return holder;
 }
 
 static int hold_locked(struct holder *holder, int signo)
@@ -441,8 +467,6 @@ int kin__signal_prepare(int signo, struct kin__listener **out)
     *out = NULL;
     if (!kin__signal_is_fit(signo))
         return -EINVAL;
-    if (KIN__LAB_INSIDE())
-        return KIN_UNSUPPORTED; /* what is outside cannot be reached from a run */
     check_room();
     int rc = lock_holder(&holder);
     if (rc < 0)
@@ -489,8 +513,6 @@ int kin__signal_watch(uint64_t signals, const struct kin__signal_watcher *watche
 {
     struct holder *holder;
     struct kin__wakes wakes = {0};
-    if (KIN__LAB_INSIDE())
-        return KIN_UNSUPPORTED; /* as above */
     struct watch *watch = kin__heap_alloc(sizeof(*watch)), *freed = NULL;
     if (!watch)
         return -ENOMEM;

@@ -45,6 +45,11 @@ int kin__signal_watch(uint64_t signals, const struct kin__signal_watcher *watche
  * more. With the last runtime the thread that listens ends. */
 void kin__signal_leave(struct kin__sched *sched);
 
+#ifdef KIN__LAB
+/* Does what the thread that listens would: hands out what has arrived. By a task. */
+void kin__signal_deliver(void);
+#endif
+
 /* For tests: whether that thread runs; how many things are watched for by all runtimes; how many
  * tasks, some of them over, are known to listen for a signal; and how long the moment between two
  * signals that do not mean the same is. */

@@ -192,6 +192,12 @@ void kin__timer_arm(struct kin__timer *timer, struct kin__sched *sched, kin_time
 const struct kin__waitable kin__timer_waitable = {"sleep", timer_try, timer_publish,
                                                   timer_unpublish};
 
+KIN__WAITABLE_READY(kin__timer_waitable)
+{
+    const struct kin__timer *timer = object;
+    return timer->node.deadline <= kin__worker_self()->now ? "its time has come" : NULL;
+}
+
 uint64_t kin__timer_count(struct kin__worker *worker)
 {
     struct timers *timers = timers_of(worker);

@@ -187,6 +187,14 @@ static void wait_unpublish(void *object, struct kin__waiter *waiter)
 
 static const struct kin__waitable wait_waitable = {"watch", wait_try, wait_publish, wait_unpublish};
 
+KIN__WAITABLE_READY(wait_waitable)
+{
+    const struct kin_watch *watch = object;
+    return reading_of(waiter)->known < watch->version ? "there is another value"
+           : is_closed(watch)                         ? "it is closed"
+                                                      : NULL;
+}
+
 /* ---- the public face ---- */
 
 int kin_watch_set(struct kin_watch *watch, const void *item)

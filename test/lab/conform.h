@@ -8,25 +8,52 @@
  *
  * Included before that file, it takes the place of KIN_TEST. A test that is about threads, about
  * what is outside of the process or about chance is left out by name: define CONFORM_SKIP before,
- * as a list of strings. CONFORM_ONLY_TURNS lists tests that hold by turns only, because they count
- * on the order in which one worker runs its tasks.
+ * as a list of strings, and say why. CONFORM_ONLY_TURNS lists tests that hold by turns only: they
+ * count on the order in which one worker runs its tasks.
  *
- * KIN_LAB_RUNS in the environment says how many schedules of each kind a test gets.
+ * Left out as a whole, because the lab has another truth or none: run, janus, priority, view and
+ * strict (workers, profiles, counters), misuse (aborts), report (texts with addresses), random, and
+ * all that reaches out of the process (io, net, file, reader, resolve, signal, process, blocking).
+ *
+ * An expectation that fails is a failure of the run: it is shrunk and told as a story, like those
+ * that the oracles find.
+ *
+ * In the environment KIN_LAB_RUNS says how many schedules of each kind a test gets, KIN_LAB_REPORTS
+ * names a directory for the files of a failure, and KIN_LAB_REPLAY is such a file, which is then
+ * followed instead.
  */
 #ifndef KIN_TEST_CONFORM_H
 #define KIN_TEST_CONFORM_H
 
 #include "kin_test.h"
+#include "lab/report.h"
+#include "lab/world.h"
 
+#include <kin/kin.h>
 #include <kin/lab.h>
 
 #include <errno.h>
+#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define RUNS_DEFAULT 30u
+#define CONFORM_STEPS 40000u /* of all runs of a test by one strategy; fewer if each has few */
+#define CONFORM_RUNS_MAX 200u
+#define CONFORM_DPOR_NS INT64_C(50000000) /* runs that turn out to be known are not counted */
 
+/* What aborts the process is not for the lab: a fork has no place in a run. */
+#undef EXPECT_ABORT
+#define EXPECT_ABORT(pattern) for (; (void)(pattern), false;)
+
+#ifndef CONFORM_SKIP
+#define CONFORM_SKIP
+#endif
+#ifndef CONFORM_ONLY_TURNS
+#define CONFORM_ONLY_TURNS
+#endif
+
+static void conform_add(struct kin_test *test);
 static void conform(const char *name, void (*body)(void));
 
 #undef KIN_TEST_LIMIT
@@ -40,16 +67,27 @@ static void conform(const char *name, void (*body)(void));
         #test_name, "" test_tags, __FILE__, __LINE__, (seconds), test_name, NULL};                 \
     __attribute__((constructor)) static void kin_test_add_##test_name(void)                        \
     {                                                                                              \
-        kin_test_add(&kin_test_of_##test_name);                                                    \
+        conform_add(&kin_test_of_##test_name);                                                     \
     }                                                                                              \
     static void conform_body_##test_name(void)
+
+static jmp_buf conform_out; /* of a body that has failed outside of any task */
 
 static int conform_run(void *body)
 {
     void (*fn)(void);
     memcpy(&fn, body, sizeof(fn));
-    fn();
+    if (setjmp(conform_out) == 0)
+        fn();
     return 0;
+}
+
+/* An expectation has failed. What fails on the lab's own stack ends the process, as ever. */
+static void conform_failed(const char *text)
+{
+    kin_lab_assert(false, text); /* does not return in a task */
+    if (kin_in_lab() && !kin__world.is_running)
+        longjmp(conform_out, 1);
 }
 
 static bool conform_lists(const char *const *list, const char *name)
@@ -61,31 +99,50 @@ static bool conform_lists(const char *const *list, const char *name)
     return false;
 }
 
-static void conform(const char *name, void (*body)(void))
+/* What is left out is no test of the lab at all. */
+static void conform_add(struct kin_test *test)
 {
     static const char *const skip[] = {CONFORM_SKIP NULL};
+    if (!conform_lists(skip, test->name))
+        kin_test_add(test);
+}
+
+/* Returns the steps of one run, or 0. */
+static uint64_t conform_by(enum kin_lab_strategy strategy, uint64_t runs, void (*body)(void))
+{
+    struct kin_lab_config config = KIN_LAB_CONFIG_INIT;
+    struct kin_lab_report report = {0};
+    config.strategy = strategy;
+    config.executions_max = runs;
+    config.seed = kin_test_seed();
+    config.oracles = ~(KIN_ORACLE_RESULT | KIN_ORACLE_OBLIGATION); /* tests leak on purpose */
+    config.report_dir = getenv("KIN_LAB_REPORTS");
+    config.replay_file = getenv("KIN_LAB_REPLAY");
+    if (config.replay_file)
+        config.strategy = KIN_LAB_REPLAY;
+    kin__lab_wish.wall_max = strategy == KIN_LAB_DPOR ? CONFORM_DPOR_NS : 0;
+    int rc = kin_lab_run_host(&config, conform_run, &body, &report);
+    if (rc == -E2BIG && strategy == KIN_LAB_DPOR)
+        return 0; /* more tasks than it can search */
+    if (rc < 0)
+        printf("strategy %u\n%s\n", (unsigned)strategy, report.text);
+    EXPECT_EQ(rc, 0);
+    return report.executions ? report.steps / report.executions : 0;
+}
+
+static void conform(const char *name, void (*body)(void))
+{
     static const char *const turns[] = {CONFORM_ONLY_TURNS NULL};
-    static const enum kin_lab_strategy strategies[] = {KIN_LAB_ROUND_ROBIN, KIN_LAB_RANDOM,
-                                                       KIN_LAB_PCT, KIN_LAB_DPOR};
     const char *wanted = getenv("KIN_LAB_RUNS");
-    uint64_t runs = wanted ? strtoull(wanted, NULL, 0) : RUNS_DEFAULT / kin_test_scale() + 1;
-    if (conform_lists(skip, name))
-        return; /* its own stage runs it on real workers */
-    unsigned count = conform_lists(turns, name) ? 1 : 4;
-    for (unsigned i = 0; i < count; i++) {
-        struct kin_lab_config config = KIN_LAB_CONFIG_INIT;
-        struct kin_lab_report report;
-        config.strategy = strategies[i];
-        config.executions_max = strategies[i] == KIN_LAB_ROUND_ROBIN ? 1 : runs;
-        config.seed = kin_test_seed();
-        config.oracles = ~(KIN_ORACLE_RESULT | KIN_ORACLE_OBLIGATION); /* tests leak on purpose */
-        int rc = kin_lab_run_host(&config, conform_run, &body, &report);
-        if (rc == -E2BIG && config.strategy == KIN_LAB_DPOR)
-            continue; /* more tasks than it can search */
-        if (rc < 0)
-            printf("strategy %u\n%s\n", i, report.text);
-        EXPECT_EQ(rc, 0);
-    }
+    kin_test_on_fail = conform_failed;
+    uint64_t steps = conform_by(KIN_LAB_ROUND_ROBIN, 1, body);
+    if (steps == 0 || conform_lists(turns, name))
+        return;
+    uint64_t runs = CONFORM_STEPS / kin_test_scale() / steps + 2;
+    runs = wanted ? strtoull(wanted, NULL, 0) : runs < CONFORM_RUNS_MAX ? runs : CONFORM_RUNS_MAX;
+    conform_by(KIN_LAB_RANDOM, runs, body);
+    conform_by(KIN_LAB_PCT, runs, body);
+    conform_by(KIN_LAB_DPOR, runs, body);
 }
 
 #endif

@@ -3,8 +3,6 @@
  * Goal: what the tests of chan promise on workers holds in the lab under every strategy.
  * Method: those tests themselves, run by conform.h.
  */
-#define CONFORM_SKIP
-#define CONFORM_ONLY_TURNS
 #include "lab/conform.h"
 
 #include "api/chan_test.c"

@@ -180,3 +180,105 @@ KIN_TEST(runs_are_checked_as_often_as_is_said, "")
     EXPECT_EQ(explore_result(&program, &config).runs, 640);
     EXPECT_EQ(world.runs, 640);
 }
+
+/* The hashes of the runs of one engine; how many there were. */
+static unsigned hashes_of(const struct kin__engine_config *config, uint64_t *hashes, unsigned max)
+{
+    int status = -1;
+    struct kin__engine *e = kin__engine_create(config, &status);
+    unsigned count = 0;
+
+    EXPECT(e != NULL);
+    world.program = &rare;
+    world.engine = e;
+    while (kin__engine_begin(e)) {
+        const uint64_t runs = kin__engine_result(e)->runs;
+        small_run(&world);
+        kin__engine_end(e);
+        if (kin__engine_result(e)->runs > runs && count < max) /* else it was a trial */
+            hashes[count++] = kin__engine_result(e)->hash;
+    }
+    kin__engine_destroy(e);
+    return count;
+}
+
+KIN_TEST(a_range_of_seeds_is_those_seeds_one_by_one, "")
+{
+    enum { SEEDS = 20 };
+
+    for (unsigned i = 0; i < sizeof(drawn) / sizeof(*drawn); i++) {
+        uint64_t all[SEEDS + 1], one[2];
+        struct kin__engine_config config = {.strategy = drawn[i], .seed = 5, .seeds = SEEDS};
+        EXPECT_EQ(hashes_of(&config, all, SEEDS + 1), SEEDS);
+        config.seeds = 0;
+        config.runs_max = 1;
+        for (unsigned k = 0; k < SEEDS; k++, config.seed++) {
+            EXPECT_EQ(hashes_of(&config, one, 2), 1);
+            EXPECT_EQ(one[0], all[k]);
+        }
+    }
+}
+
+/* ---- sweeps ---- */
+
+/* Two actors, and five faults, each of which leaves its mark. */
+static const struct small_program faulty = {
+    .actors = 2,
+    .all = 2,
+    .ops = {{{SMALL_FAULT, 0, 1, 0}, {SMALL_FAULT, 1, 1, 0}, {SMALL_FAULT, 4, 1, 0}},
+            {{SMALL_FAULT, 2, 1, 0}, {SMALL_NOTHING, 0, 0, 0}, {SMALL_FAULT, 3, 1, 0}}},
+};
+
+KIN_TEST(a_sweep_makes_each_fault_happen_once_in_each_schedule, "")
+{
+    enum { SEEDS = 10, FAULTS = 5 };
+
+    for (unsigned i = 0; i < sizeof(drawn) / sizeof(*drawn); i++) {
+        const unsigned seeds = drawn[i] == KIN__STRATEGY_ROUND_ROBIN ? 1 : SEEDS;
+        const struct kin__engine_config config = {
+            .strategy = drawn[i], .seed = 3, .seeds = SEEDS, .sweeps = true, .check_every = 7};
+        int status = -1;
+        struct kin__engine *e = kin__engine_create(&config, &status);
+        unsigned happened[SMALL_WORDS] = {0}, most = 0;
+        EXPECT(e != NULL);
+        world.program = &faulty;
+        world.engine = e;
+        while (kin__engine_begin(e)) {
+            const uint64_t runs = kin__engine_result(e)->runs;
+            unsigned here = 0;
+            small_run(&world);
+            kin__engine_end(e);
+            if (kin__engine_result(e)->runs == runs)
+                continue;
+            for (unsigned k = 0; k < FAULTS; k++) {
+                happened[k] += world.words[k] != 0;
+                here += world.words[k] != 0;
+            }
+            most = here > most ? here : most;
+        }
+        const struct kin__engine_result *result = kin__engine_result(e);
+        /* A portfolio begins by turns. */
+        const unsigned sweeps = seeds + (drawn[i] == KIN__STRATEGY_AUTO);
+        for (unsigned k = 0; k < FAULTS; k++)
+            EXPECT_EQ(happened[k], sweeps);
+        EXPECT_EQ(most, 1);
+        EXPECT_EQ(result->fired, result->sites);
+        EXPECT_EQ(result->sites, sweeps * FAULTS);
+        EXPECT_EQ(result->runs, sweeps + result->sites);
+        EXPECT(result->failure.oracle == NULL);
+        kin__engine_destroy(e);
+    }
+}
+
+KIN_TEST(a_search_begins_with_a_sweep_and_goes_on, "")
+{
+    const struct kin__engine_config plain = {.strategy = KIN__STRATEGY_DPOR},
+                                    swept = {.strategy = KIN__STRATEGY_DPOR, .sweeps = true};
+    const struct kin__engine_result without = explore_result(&faulty, &plain),
+                                    with = explore_result(&faulty, &swept);
+
+    EXPECT(without.is_complete && with.is_complete);
+    EXPECT_EQ(without.sites, 0);
+    EXPECT_EQ(with.fired, with.sites);
+    EXPECT_EQ(with.runs, without.runs + 1 + with.sites);
+}

@@ -7,6 +7,8 @@
  */
 #include "lab/in_lab.h"
 
+#include "lab/report.h"
+
 #include <stdbool.h>
 
 static struct {
@@ -180,6 +182,87 @@ KIN_TEST(an_exhaustive_run_goes_through_every_fault, "")
         EXPECT_GE(at[i], 1);
 }
 
+/* ---- one run for each place ---- */
+
+static const enum kin_lab_strategy strategies[] = {
+    KIN_LAB_ROUND_ROBIN, KIN_LAB_RANDOM, KIN_LAB_PCT, KIN_LAB_AUTO, KIN_LAB_DPOR};
+#define STRATEGIES (sizeof strategies / sizeof strategies[0])
+
+/* Sweeps a program under each strategy: all that can go wrong does; by turns that may be nothing.
+ */
+static void sweep(uint32_t faults, kin_task_fn *test)
+{
+    memset(&seen, 0, sizeof seen);
+    for (size_t i = 0; i < STRATEGIES; i++) {
+        const struct kin__engine_result *result = &kin__lab_wish.result;
+        bool is_by_turns = strategies[i] == KIN_LAB_ROUND_ROBIN;
+        bool is_drawn = strategies[i] == KIN_LAB_RANDOM || strategies[i] == KIN_LAB_PCT;
+        uint64_t executions = is_by_turns ? 0 : 300;
+        int rc = lab_with(strategies[i], executions, faults | KIN_FAULT_EACH, test, NULL);
+        if (rc < 0)
+            printf("%s\n", report.text);
+        EXPECT_EQ(rc, 0);
+        EXPECT_LE(result->fired, result->sites);
+        if (is_by_turns)
+            EXPECT_EQ(result->fired, result->sites);
+        if (is_by_turns)
+            EXPECT_EQ(report.executions, 1 + result->sites);
+        if (is_drawn)
+            EXPECT_GT(result->fired, 0);
+    }
+}
+
+KIN_TEST(every_place_is_swept_under_every_strategy, "")
+{
+    sweep(KIN_FAULT_OOM, program);
+    EXPECT_GT(seen.oom, 0);
+    sweep(KIN_FAULT_CANCEL, program);
+    EXPECT_GT(seen.cancelled, 0);
+    sweep(KIN_FAULT_FAIL, program);
+    EXPECT_GT(seen.failed, 0);
+    sweep(KIN_FAULT_PANIC, program);
+    EXPECT_GT(seen.panicked, 0);
+    sweep(KIN_FAULT_DEADLINE, program);
+    EXPECT_GT(seen.timeout, 0);
+    sweep(KIN_FAULT_DELAY, program);
+    EXPECT_GT(seen.timeout, 0);
+    sweep(KIN_FAULT_BUDGET, metered);
+    EXPECT_GT(seen.budget, 0);
+}
+
+KIN_TEST(a_sweep_by_turns_fails_each_request_once, "")
+{
+    memset(at, 0, sizeof at);
+    uint32_t faults = KIN_FAULT_OOM | KIN_FAULT_EACH;
+    EXPECT_EQ(lab_with(KIN_LAB_ROUND_ROBIN, 0, faults, three_requests, NULL), 0);
+    EXPECT_EQ(at[0], 2); /* alone, and with all that follow */
+    EXPECT_EQ(at[1], 3); /* and when it follows */
+    EXPECT_EQ(at[2], 4);
+}
+
+/* Bears that one request fails, but not that there is no memory any more. */
+static int retry(void *arg)
+{
+    struct kin_chan *chan;
+    (void)arg;
+    int rc = kin_chan_create(&chan, 0, 0);
+    if (rc < 0)
+        rc = kin_chan_create(&chan, 0, 0);
+    kin_lab_assert(rc == 0, "the second time it is there");
+    kin_chan_unref(chan);
+    return 0;
+}
+
+KIN_TEST(memory_may_fail_from_one_place_on, "")
+{
+    for (size_t i = 0; i < STRATEGIES; i++) {
+        uint32_t faults = KIN_FAULT_OOM | KIN_FAULT_EACH;
+        EXPECT_EQ(lab_with(strategies[i], 0, faults, retry, NULL), KIN_PANICKED);
+        EXPECT_STR(report.oracle, "assert");
+    }
+    EXPECT_EQ(lab_with(KIN_LAB_DPOR, 0, KIN_FAULT_OOM, retry, NULL), KIN_PANICKED);
+}
+
 static int leaky(void *arg)
 {
     struct kin_chan *first, *second;
@@ -245,4 +328,24 @@ KIN_TEST(after_chaos_there_is_quiet, "")
                            KIN_FAULT_CHAOS,
                        endure, NULL),
               0);
+}
+
+/* A fault makes it give up for good, and look for ever whether somebody else does better. */
+static int never_recover(void *arg)
+{
+    struct kin_event event = {0};
+    (void)arg;
+    for (int i = 0; i < 20 && !KIN_BUGGIFY("gives up"); i++)
+        kin_ignore(kin_yield());
+    while (kin_lab_fault("nothing") || kin_event_wait(&event, kin_after(KIN_SEC(1))) < 0)
+        kin_ignore(kin_yield());
+    return 0;
+}
+
+KIN_TEST(who_does_not_come_to_rest_after_chaos_is_seen, "")
+{
+    EXPECT_EQ(lab_with(KIN_LAB_RANDOM, 5, KIN_FAULT_FAIL | KIN_FAULT_CHAOS, never_recover, NULL),
+              KIN_STUCK);
+    EXPECT_STR(report.oracle, "quiescence");
+    EXPECT(strstr(report.text, "does not come to rest") != NULL);
 }

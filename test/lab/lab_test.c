@@ -146,6 +146,30 @@ KIN_TEST(channels_select_locks_deadlines_and_cancels_work_as_ever, "")
     EXPECT_EQ(run(KIN_LAB_PCT, 500, use_everything, NULL), 0);
 }
 
+static int do_nothing(void *arg)
+{
+    (void)arg;
+    return 0;
+}
+
+KIN_TEST(a_test_that_does_nothing_comes_to_an_end, "")
+{
+    static const uint32_t faults[] = {0, KIN_FAULT_OOM | KIN_FAULT_CANCEL | KIN_FAULT_DELAY,
+                                      KIN_FAULT_OOM | KIN_FAULT_EACH, KIN_FAULT_CHAOS};
+    for (int strategy = KIN_LAB_AUTO; strategy <= KIN_LAB_DPOR; strategy++) {
+        for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
+            struct kin_lab_config config = KIN_LAB_CONFIG_INIT;
+            config.strategy = (enum kin_lab_strategy)strategy;
+            config.faults = faults[i];
+            EXPECT_EQ(kin_lab_run(&config, do_nothing, NULL, &report), 0);
+            bool is_searched = strategy == KIN_LAB_AUTO || strategy == KIN_LAB_DPOR;
+            EXPECT_EQ(report.exhausted, is_searched);
+            EXPECT_EQ(kin_lab_run_host(&config, do_nothing, NULL, &report), 0);
+            EXPECT_EQ(report.exhausted, is_searched);
+        }
+    }
+}
+
 /* ---- programs that are wrong ---- */
 
 static int shared;

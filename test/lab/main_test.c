@@ -125,6 +125,13 @@ KIN_TEST(ranges_of_seeds_are_run_one_by_one, "")
     EXPECT(says("\"verdict\":\"pass\""));
     EXPECT(says("\"runs\":50,"));
     EXPECT_EQ(run_main("t adds_late -s urw --seeds 1..500 --json --no-files"), 1);
+    unsigned long long seed = number_behind("\"seed\":");
+    EXPECT(seed >= 1 && seed <= 500);
+    EXPECT_EQ(run_main("t adds_at --seeds 1..50 --json"), 0); /* of dpor there are none */
+    EXPECT_EQ(run_main("t counts_often -s auto --seeds 1..50 --json"), 0);
+    EXPECT(says("\"runs\":50,"));
+    EXPECT_EQ(run_main("t adds_at -s random --seeds 1..50 -n 20 --json"), 0);
+    EXPECT(says("\"runs\":20,"));
 }
 
 KIN_TEST(json_is_one_line_for_each_test, "")
@@ -209,6 +216,23 @@ KIN_TEST(a_sweep_tries_each_fault_in_each_place, "")
     unsigned long long with = number_behind("\"runs\":");
     EXPECT_EQ(run_main("t adds_at --json"), 0);
     EXPECT_GT(with, number_behind("\"runs\":"));
+}
+
+KIN_TEST(a_sweep_says_how_many_places_there_are, "")
+{
+    static const char *const strategies[] = {"-s rr", "-s random --seeds 1..3", "-s pct --seed 7",
+                                             "-s urw --seeds 4..5", ""};
+    for (size_t i = 0; i < sizeof(strategies) / sizeof(strategies[0]); i++) {
+        char line[128];
+        snprintf(line, sizeof(line), "t adds_at %s --sweep oom,cancel --json", strategies[i]);
+        EXPECT_EQ(run_main(line), 0);
+        unsigned long long sites = number_behind("\"sites\":");
+        EXPECT_GT(sites, 3);
+        EXPECT_EQ(number_behind("\"fired\":"), sites);
+        EXPECT_GT(number_behind("\"runs\":"), sites);
+    }
+    EXPECT_EQ(run_main("t adds_at -s rr --sweep oom"), 0);
+    EXPECT(says(" sites fired\n"));
 }
 
 KIN_TEST(a_bound_is_not_called_complete, "")

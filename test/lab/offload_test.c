@@ -2,13 +2,14 @@
 /*
  * Goal: blocking calls work in the lab, as steps of their own, and what is outside of the process
  * answers that it is not there.
- * Method: calls that note what they see; descriptors and files that would work elsewhere.
+ * Method: calls that note what they see; descriptors, files and programs that are there elsewhere.
  */
 #include "lab/in_lab.h"
 
 #include <kin/blocking.h>
 #include <kin/file.h>
 #include <kin/io.h>
+#include <kin/process.h>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -81,7 +82,10 @@ static int reach_out(void *arg)
 {
     int fd = -1;
     char byte;
-    kin_lab_assert(kin_open("/dev/null", O_RDONLY, 0, &fd) == KIN_UNSUPPORTED, "no files");
+    const char *const argv[] = {"true", NULL};
+    struct kin_process *process;
+    kin_lab_assert(kin_open("/dev/null", O_RDONLY, 0, &fd) == -ENOENT, "other files");
+    kin_lab_assert(kin_process_start(argv, NULL, &process) == KIN_UNSUPPORTED, "no processes");
     kin_lab_assert(kin_read(*(int *)arg, &byte, 1, KIN_NEVER) == KIN_UNSUPPORTED, "no reads");
     kin_lab_assert(kin_fd_wait(*(int *)arg, POLLIN, 0) == KIN_UNSUPPORTED, "no waits");
     return 0;

@@ -104,16 +104,25 @@ KIN_TEST(faults_are_a_list, "")
     char memory[64];
     struct kin__text text;
     EXPECT_EQ(read_line("t --sweep cancel,oom --sweep=delay"), 0);
-    EXPECT_EQ(options.faults, KIN_FAULT_CANCEL | KIN_FAULT_OOM | KIN_FAULT_DELAY);
+    EXPECT_EQ(options.faults,
+              KIN_FAULT_CANCEL | KIN_FAULT_OOM | KIN_FAULT_DELAY | KIN_FAULT_EACH);
     kin__text_init(&text, memory, sizeof(memory));
     kin__options_faults(&text, options.faults);
-    EXPECT_STR(memory, "oom,cancel,delay");
+    EXPECT_STR(memory, "oom,cancel,delay,each");
     EXPECT_EQ(kin__options_fault_bits(memory), options.faults);
     EXPECT_EQ(kin__options_fault_bits(""), 0);
     EXPECT_EQ(kin__options_fault_bits("nonsense,oom,,"), KIN_FAULT_OOM);
     EXPECT_EQ(read_line("t --sweep all"), 0);
     EXPECT(options.faults & KIN_FAULT_FILE);
     EXPECT(!(options.faults & KIN_FAULT_CHAOS));
+}
+
+KIN_TEST(numbers_of_notes_are_read, "")
+{
+    EXPECT_EQ(kin__options_number("7", 10), 7);
+    EXPECT_EQ(kin__options_number("11", 10), 0);
+    EXPECT_EQ(kin__options_number("-1", 10), 0);
+    EXPECT_EQ(kin__options_number("", 10), 0);
 }
 
 KIN_TEST(files_are_asked_for_one_way_at_a_time, "")

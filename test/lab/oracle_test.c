@@ -10,8 +10,11 @@
 #include "lab/world.h"
 #include "park/park.h"
 #include "scope/scope.h"
+#include "task/extra.h"
 #include "task/word.h"
 #include "wait/chan.h"
+#include "wait/mutex.h"
+#include "wait/queue.h"
 #include "wait/timer.h"
 
 static int receive(void *chan)
@@ -29,6 +32,20 @@ static int do_nothing(void *arg)
 {
     (void)arg;
     return 0;
+}
+
+static int sleep_a_second(void *arg)
+{
+    (void)arg;
+    return kin_sleep(kin_after(KIN_SEC(1)));
+}
+
+/* Waits until its nursery's owner waits for its end, and takes it out of the line. */
+static int hide_enders(void *nursery)
+{
+    int rc = kin_lab_wait_all_blocked();
+    kin__handle_of(nursery)->scope->enders = (struct kin__waitq){0};
+    return rc;
 }
 
 /* ---- deadlock ---- */
@@ -166,6 +183,265 @@ KIN_TEST(a_task_that_is_queued_twice_is_seen, "F2 F4")
     expect_oracle(wake_twice, NULL, "double-enqueue", KIN_PANICKED);
 }
 
+/* ---- wakes of everything else ---- */
+
+/* What a child waits for, how it is let go, and what the oracle says when it is not. */
+struct lost {
+    int (*wait)(void *object);
+    void (*wake)(void *object);
+    const char *what;
+    void (*prepare)(void *object); /* NULL: nothing */
+    size_t crowd;                  /* where those who wait are, in the object */
+};
+
+static union {
+    struct kin_event event;
+    struct kin_sem sem;
+    struct kin_group group;
+    struct kin_barrier barrier;
+    struct kin_mutex mutex;
+    struct kin_rwlock rwlock;
+} subject;
+
+static int wait_event(void *event)
+{
+    return kin_event_wait(event, KIN_NEVER);
+}
+
+static void set_event(void *event)
+{
+    kin_event_set(event);
+}
+
+static int wait_sem(void *sem)
+{
+    return kin_sem_acquire(sem, 2, KIN_NEVER);
+}
+
+static void give_sem(void *sem)
+{
+    kin_sem_release(sem, 2);
+}
+
+static int wait_group(void *group)
+{
+    return kin_group_wait(group, KIN_NEVER);
+}
+
+static void add_group(void *group)
+{
+    kin_group_add(group, 1);
+}
+
+static void end_group(void *group)
+{
+    kin_group_done(group);
+}
+
+static int wait_barrier(void *barrier)
+{
+    return kin_barrier_wait(barrier, KIN_NEVER);
+}
+
+static void make_barrier(void *barrier)
+{
+    kin_ignore(kin_barrier_init(barrier, 2));
+}
+
+static void come_last(void *barrier)
+{
+    kin_ignore(kin_barrier_wait(barrier, KIN_NEVER));
+}
+
+static int wait_mutex(void *mutex)
+{
+    return kin_mutex_lock(mutex, KIN_NEVER);
+}
+
+static void take_mutex(void *mutex)
+{
+    kin_ignore(kin_mutex_lock(mutex, KIN_NEVER));
+}
+
+static void give_mutex(void *mutex)
+{
+    kin_mutex_unlock(mutex);
+}
+
+static int wait_rwlock(void *rwlock)
+{
+    return kin_rwlock_write_lock(rwlock, KIN_NEVER);
+}
+
+static void read_rwlock(void *rwlock)
+{
+    kin_ignore(kin_rwlock_read_lock(rwlock, KIN_NEVER));
+}
+
+static void leave_rwlock(void *rwlock)
+{
+    kin_rwlock_read_unlock(rwlock);
+}
+
+static const struct lost losses[] = {
+    {wait_event, set_event, "event, but it is set", NULL, 0},
+    {wait_sem, give_sem, "semaphore, but there are permits for it", NULL, 0},
+    {wait_group, end_group, "group, but all are done", add_group, 0},
+    {wait_barrier, come_last, "barrier, but its round is complete", make_barrier, 0},
+    {wait_mutex, give_mutex, "mutex, but nobody holds it", take_mutex,
+     offsetof(struct kin__mutex, crowd)},
+    {wait_rwlock, leave_rwlock, "rwlock, but there is room for it", read_rwlock, 0},
+};
+
+/* Who waits is not in line at the moment of the wake. */
+static int lose_one(void *arg)
+{
+    const struct lost *lost = arg;
+    memset(&subject, 0, sizeof subject);
+    if (lost->prepare)
+        lost->prepare(&subject);
+    struct kin__crowd *crowd = (struct kin__crowd *)(void *)((char *)&subject + lost->crowd);
+    KIN_NURSERY(n);
+    KIN_LAB_OK(kin_spawn(&n, lost->wait, &subject));
+    KIN_LAB_OK(kin_lab_wait_all_blocked());
+    struct kin__waitq line = crowd->queue;
+    crowd->queue = (struct kin__waitq){0};
+    lost->wake(&subject);
+    crowd->queue = line;
+    kin_ignore(kin_nursery_join(&n, NULL));
+    return 0;
+}
+
+KIN_TEST(a_wake_of_any_object_that_is_lost_is_seen, "F4")
+{
+    for (size_t i = 0; i < sizeof losses / sizeof losses[0]; i++) {
+        struct lost lost = losses[i];
+        expect_oracle(lose_one, &lost, "lost-wake", KIN_PANICKED);
+        if (!strstr(report.text, lost.what))
+            printf("%s\n", report.text);
+        EXPECT(strstr(report.text, lost.what) != NULL);
+    }
+}
+
+static int take_from_queue(void *queue)
+{
+    return kin_spsc_recv(queue, NULL, KIN_NEVER);
+}
+
+static int lose_in_a_queue(void *arg)
+{
+    struct kin_spsc *queue;
+    (void)arg;
+    KIN_LAB_OK(kin_spsc_create(&queue, sizeof(int), 2));
+    struct kin__queue *q = (struct kin__queue *)(void *)queue;
+    KIN_NURSERY(n);
+    KIN_LAB_OK(kin_spawn(&n, take_from_queue, queue));
+    KIN_LAB_OK(kin_lab_wait_all_blocked());
+    q->tail &= ~KIN__QUEUE_WAITS;
+    KIN_LAB_OK(kin_spsc_send(queue, &(int){1}, KIN_NEVER));
+    kin_ignore(kin_nursery_join(&n, NULL));
+    return 0;
+}
+
+/* The deadline of a sleeper goes, and time passes. */
+static int lose_a_deadline(void *arg)
+{
+    (void)arg;
+    KIN_NURSERY(n);
+    KIN_LAB_OK(kin_spawn(&n, sleep_a_second, NULL));
+    KIN_LAB_OK(kin_lab_wait_all_blocked());
+    kin__timer_disarm(kin__world.players[2].cases[0].object);
+    KIN_LAB_OK(kin_sleep(kin_after(KIN_SEC(2))));
+    kin_ignore(kin_nursery_join(&n, NULL));
+    return 0;
+}
+
+/* Its end is told to nobody. */
+static int lose_an_end(void *arg)
+{
+    struct kin_task_ref child;
+    struct kin_outcome how;
+    (void)arg;
+    KIN_NURSERY(n);
+    KIN_LAB_OK(kin_spawn_with(&n, NULL, hide_enders, &n, 0, &child));
+    kin_ignore(kin_task_join(&n, child, &how, KIN_NEVER));
+    kin_ignore(kin_nursery_join(&n, NULL));
+    return 0;
+}
+
+KIN_TEST(lost_wakes_of_queues_deadlines_and_ends_are_seen, "F4")
+{
+    expect_oracle(lose_in_a_queue, NULL, "lost-wake", KIN_PANICKED);
+    EXPECT(strstr(report.text, "queue: receive, but there is an item") != NULL);
+    expect_oracle(lose_a_deadline, NULL, "lost-wake", KIN_PANICKED);
+    EXPECT(strstr(report.text, "sleep, but its time has come") != NULL);
+    expect_oracle(lose_an_end, NULL, "lost-wake", KIN_PANICKED);
+    EXPECT(strstr(report.text, "task, but the task has ended") != NULL);
+}
+
+static int choose_one(void *chan)
+{
+    struct kin_event event = {0};
+    struct kin_case cases[] = {KIN_CASE_AFTER(KIN_SEC(5)), KIN_CASE_EVENT(&event),
+                               KIN_CASE_RECV(chan, NULL)};
+    return kin_select(cases, 3, KIN_NEVER) < 0;
+}
+
+static int hide_from_a_select(void *arg)
+{
+    struct kin_chan *chan;
+    (void)arg;
+    KIN_LAB_OK(kin_chan_create(&chan, sizeof(int), 1));
+    KIN_NURSERY(n);
+    KIN_LAB_OK(kin_spawn(&n, choose_one, chan));
+    KIN_LAB_OK(kin_lab_wait_all_blocked());
+    chan->count = 1;
+    kin_ignore(kin_nursery_join(&n, NULL));
+    return 0;
+}
+
+KIN_TEST(every_case_of_a_select_is_looked_at, "F4")
+{
+    expect_oracle(hide_from_a_select, NULL, "lost-wake", KIN_PANICKED);
+    EXPECT(strstr(report.text, "channel: receive, but the channel has an item") != NULL);
+}
+
+/* ---- order of arrival ---- */
+
+static int acquire(void *sem)
+{
+    return kin_sem_acquire(sem, 1, KIN_NEVER);
+}
+
+/* Two are in line, and the second comes first. */
+static int jump_the_queue(void *arg)
+{
+    struct kin_sem sem = {0};
+    struct kin__crowd *crowd = (struct kin__crowd *)(void *)&sem;
+    KIN_NURSERY(n);
+    for (int i = 0; i < 2; i++) {
+        KIN_LAB_OK(kin_spawn(&n, acquire, &sem));
+        KIN_LAB_OK(kin_lab_wait_all_blocked());
+    }
+    if (arg) {
+        struct kin__waiter *first = kin__waitq_first(&crowd->queue);
+        kin__waitq_remove(first);
+        kin__waitq_push(&crowd->queue, first);
+    }
+    kin_sem_release(&sem, 1);
+    kin_sem_release(&sem, 1);
+    return kin_nursery_join(&n, NULL);
+}
+
+KIN_TEST(whoever_overtakes_those_in_line_is_seen, "A9")
+{
+    int yes;
+    expect_oracle(jump_the_queue, &yes, "fifo", KIN_PANICKED);
+    EXPECT(strstr(report.text, "root/0 has waited for semaphore longer than root/1") != NULL);
+    EXPECT_EQ(lab(KIN_LAB_ROUND_ROBIN, 1, jump_the_queue, NULL), 0);
+    EXPECT_EQ(lab(KIN_LAB_RANDOM, 200, jump_the_queue, NULL), 0);
+}
+
 /* ---- cancellation ---- */
 
 /* A request is left, and the sleeper is not woken. */
@@ -184,6 +460,36 @@ static int ask_without_waking(void *arg)
 KIN_TEST(a_cancellation_that_does_not_end_a_wait_is_seen, "NSM:4.3")
 {
     expect_oracle(ask_without_waking, NULL, "cancellation-bounded", KIN_STUCK);
+}
+
+/* Does not care what it is told. */
+static int go_on_for_ever(void *arg)
+{
+    struct kin_event event = {0};
+    (void)arg;
+    do { /* ends: the lab has had enough */
+        kin_event_set(&event);
+        kin_ignore(kin_yield());
+        kin_event_reset(&event);
+    } while (kin_in_lab());
+    return 0;
+}
+
+static int cancel_in_vain(void *arg)
+{
+    KIN_NURSERY(n);
+    KIN_LAB_OK(kin_spawn(&n, go_on_for_ever, arg));
+    for (int i = 0; i < 3; i++)
+        kin_ignore(kin_yield());
+    kin_nursery_cancel(&n, KIN_CANCELLED);
+    kin_ignore(kin_nursery_join(&n, NULL));
+    return 0;
+}
+
+KIN_TEST(a_task_that_goes_on_although_it_was_cancelled_is_seen, "NSM:4.3")
+{
+    expect_oracle(cancel_in_vain, NULL, "cancellation-bounded", KIN_STUCK);
+    EXPECT(strstr(report.text, "root/0 was asked to stop, and has gone on") != NULL);
 }
 
 /* ---- nurseries ---- */
@@ -225,6 +531,114 @@ static int report_the_wrong_end(void *arg)
 KIN_TEST(a_join_that_hides_a_panic_is_seen, "NSM:8.1")
 {
     expect_oracle(report_the_wrong_end, NULL, "error-priority", KIN_PANICKED);
+}
+
+/* The rows of the table, and what a join would have to say. */
+static const struct priority {
+    int32_t severities[2]; /* of children, in order of time */
+    bool is_cancelled;
+    struct kin_outcome due;
+} priorities[] = {
+    {{KIN_SEV_ERROR, KIN_SEV_OK}, true, {KIN_SEV_ERROR, -11, 0, 1}},
+    {{KIN_SEV_OK, KIN_SEV_ERROR}, true, {KIN_SEV_ERROR, -12, 0, 2}},
+    {{KIN_SEV_ERROR, KIN_SEV_ERROR}, false, {KIN_SEV_ERROR, -11, 0, 1}},
+    {{KIN_SEV_ERROR, KIN_SEV_PANIC}, true, {KIN_SEV_PANIC, -12, 0, 2}},
+    {{KIN_SEV_OK, KIN_SEV_OK}, true, {KIN_SEV_CANCELLED, KIN_TIMEOUT, 0, 0}},
+    {{KIN_SEV_OK, KIN_SEV_OK}, false, {KIN_SEV_OK, 0, 0, 0}},
+};
+
+/* A join that says one row's result for another row. */
+static int say_another(void *arg)
+{
+    const struct priority *const *rows = arg;
+    KIN_NURSERY(n);
+    struct kin__handle *handle = kin__handle_of(&n);
+    for (int32_t i = 0; i < 2; i++) {
+        if (rows[0]->severities[i] != KIN_SEV_OK)
+            handle->errors[handle->errors_kept++] =
+                (struct kin__failure){(uint64_t)i + 1, -11 - i, rows[0]->severities[i]};
+    }
+    int32_t state = handle->state;
+    handle->state = rows[0]->is_cancelled ? KIN_NURSERY_CANCELLED : KIN_NURSERY_CLOSED;
+    handle->scope->reason = KIN_TIMEOUT;
+    handle->outcome = rows[1]->due;
+    kin__lab_joined(handle->scope);
+    handle->state = state;
+    handle->errors_kept = 0;
+    handle->scope->reason = 0;
+    return 0;
+}
+
+KIN_TEST(every_row_of_the_table_of_priorities_is_kept, "NSM:4.4")
+{
+    enum { ROWS = sizeof priorities / sizeof priorities[0] };
+    for (unsigned i = 0; i < ROWS; i++) {
+        for (unsigned k = 0; k < ROWS; k++) {
+            const struct priority *rows[2] = {&priorities[i], &priorities[k]};
+            bool is_same = priorities[i].due.severity == priorities[k].due.severity &&
+                           priorities[i].due.status == priorities[k].due.status;
+            if (is_same)
+                EXPECT_EQ(lab(KIN_LAB_ROUND_ROBIN, 1, say_another, (void *)rows), 0);
+            else
+                expect_oracle(say_another, (void *)rows, "error-priority", KIN_PANICKED);
+        }
+    }
+}
+
+/* ---- budgets ---- */
+
+static struct kin__account *own_account(void)
+{
+    return &kin__worker_current(kin__world.worker)->extra->account;
+}
+
+/* What a part of the runtime does wrong with an account. */
+static void mint_nothing(void) {}
+
+static void make_some(void)
+{
+    own_account()->left.of[KIN__PART_OPS] += 5;
+}
+
+static void lose_some(void)
+{
+    own_account()->source.hard->left.of[KIN__PART_MEMORY]--;
+}
+
+static void forget_a_gift(void)
+{
+    own_account()->given.of[KIN__PART_CHANNEL_OPS]--;
+}
+
+static int spend_and(void *arg)
+{
+    void (*cheat)(void);
+    memcpy(&cheat, arg, sizeof cheat);
+    for (int i = 0; i < 3; i++)
+        kin_ignore(kin_checkpoint());
+    cheat();
+    for (int i = 0; i < 3; i++)
+        kin_ignore(kin_checkpoint());
+    return 0;
+}
+
+static int two_spend(void *cheat)
+{
+    KIN_NURSERY(n, .budget = {1000, 100000, 10, 1000, 1000});
+    struct kin_spawn_options options = KIN_SPAWN_OPTIONS_INIT;
+    options.budget = (struct kin_budget){100, 1000, 2, 100, 100};
+    KIN_LAB_OK(kin_spawn_with(&n, &options, spend_and, cheat, 0, NULL));
+    return kin_nursery_join(&n, NULL);
+}
+
+KIN_TEST(a_budget_that_is_not_conserved_is_seen, "SCHED:8.2.1")
+{
+    void (*cheats[])(void) = {make_some, lose_some, forget_a_gift};
+    void (*none)(void) = mint_nothing;
+    for (size_t i = 0; i < sizeof cheats / sizeof cheats[0]; i++)
+        expect_oracle(two_spend, &cheats[i], "budget-conservation", KIN_PANICKED);
+    EXPECT_EQ(lab(KIN_LAB_RANDOM, 200, two_spend, &none), 0);
+    EXPECT_EQ(lab(KIN_LAB_DPOR, 200, two_spend, &none), 0);
 }
 
 /* ---- what is left ---- */

@@ -6,9 +6,12 @@
 
 #include "run_main.h"
 
+#include "lab/main.h"
+
 #include <kin/kin.h>
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -42,6 +45,70 @@ KIN_LAB(adds, .strategy = KIN_LAB_RANDOM, .executions_max = 1000)
     return 0;
 }
 
+/* ---- programs that each kind of fault breaks ---- */
+
+static int give(void *chan)
+{
+    int rc = kin_yield();
+    return rc < 0 ? rc : kin_chan_send(chan, &(int){1}, KIN_NEVER);
+}
+
+/* What comes of one that gives and one that takes in time. */
+static int take_in_time(struct kin_budget budget)
+{
+    struct kin_chan *chan;
+    int value, rc = kin_chan_create(&chan, sizeof(int), 1);
+    if (rc < 0)
+        return rc;
+    KIN_NURSERY(n, .on_error = KIN_COLLECT, .budget = budget);
+    rc = kin_spawn(&n, give, chan);
+    int took = rc < 0 ? 0 : kin_chan_recv(chan, &value, kin_after(KIN_SEC(1)));
+    if (took < 0)
+        kin_nursery_cancel(&n, KIN_CANCELLED);
+    int joined = kin_nursery_join(&n, NULL);
+    kin_chan_unref(chan);
+    return rc < 0 ? rc : joined < 0 && joined != KIN_CANCELLED ? joined : took;
+}
+
+static int bear(int status, struct kin_budget budget)
+{
+    kin_lab_assert(take_in_time(budget) != status, "this does not happen");
+    return 0;
+}
+
+#define BREAKS(kind, status, ...)                                                                  \
+    KIN_LAB(breaks_by_##kind, .strategy = KIN_LAB_ROUND_ROBIN)                                     \
+    {                                                                                              \
+        return bear(status, (struct kin_budget){__VA_ARGS__});                                     \
+    }
+BREAKS(oom, -ENOMEM, 0)
+BREAKS(fail, -EIO, 0)
+BREAKS(panic, KIN_PANICKED, 0)
+BREAKS(deadline, KIN_TIMEOUT, 0)
+BREAKS(delay, KIN_TIMEOUT, 0)
+BREAKS(budget, KIN_BUDGET, 1000, 1000, 10, 1000, 1000)
+
+static int is_cancelled(void *arg)
+{
+    (void)arg;
+    kin_lab_assert(kin_checkpoint() == 0 && kin_yield() == 0, "nobody cancels this");
+    return 0;
+}
+
+KIN_LAB(breaks_by_cancel, .strategy = KIN_LAB_ROUND_ROBIN)
+{
+    KIN_NURSERY(n, .on_error = KIN_COLLECT);
+    kin_ignore(kin_spawn(&n, is_cancelled, NULL));
+    kin_ignore(kin_nursery_join(&n, NULL));
+    return 0;
+}
+
+KIN_LAB(breaks_by_each, .strategy = KIN_LAB_ROUND_ROBIN)
+{
+    kin_lab_assert(!KIN_BUGGIFY("a rare case"), "nothing is rare");
+    return 0;
+}
+
 /* ---- a directory of its own for each test ---- */
 
 static char directory[] = "/tmp/kin_replay_XXXXXX";
@@ -60,18 +127,23 @@ static void remove_all(void)
     (void)rmdir(directory);
 }
 
-/* Finds the bug; its schedule is in file. */
-static void find_it(void)
+/* Finds a bug as the words say; its schedule is in file. */
+static void find(const char *words)
 {
     char line[700];
-    EXPECT(mkdtemp(directory) != NULL);
-    atexit(remove_all);
-    snprintf(line, sizeof(line), "t adds --report-dir %s", directory);
+    snprintf(line, sizeof(line), "t %s --report-dir %s", words, directory);
     EXPECT_EQ(run_main(line), 1);
     const char *at = strstr(main_out, "--replay ");
     EXPECT(at != NULL);
     snprintf(file, sizeof(file), "%.*s", (int)strcspn(at + 9, "\n"), at + 9);
     EXPECT_EQ(access(file, R_OK), 0);
+}
+
+static void find_it(void)
+{
+    EXPECT(mkdtemp(directory) != NULL);
+    atexit(remove_all);
+    find("adds");
 }
 
 static int with_file(const char *what, const char *rest)
@@ -209,4 +281,70 @@ KIN_TEST(an_empty_directory_has_no_regressions, "")
     EXPECT(says("0 regression files"));
     write_file("readme.txt", "x", 1);
     EXPECT_EQ(regress(), 0);
+}
+
+/* ---- faults ---- */
+
+static bool file_says(const char *text)
+{
+    static char bytes[65536];
+    FILE *of = fopen(file, "r");
+    EXPECT(of != NULL);
+    size_t size = fread(bytes, 1, sizeof(bytes) - 1, of);
+    EXPECT_EQ(fclose(of), 0);
+    bytes[size] = '\0';
+    return strstr(bytes, text) != NULL;
+}
+
+/* The same file without the command line: whoever calls does not know of the faults. */
+static int run_file(const char *name)
+{
+    struct kin_lab_config config = KIN_LAB_CONFIG_INIT;
+    struct kin_lab_report report;
+    const struct kin_lab_test *test = kin__main_find(name);
+    EXPECT(test != NULL);
+    config.strategy = KIN_LAB_REPLAY;
+    config.replay_file = file;
+    int rc = kin_lab_run(&config, test->fn, NULL, &report);
+    EXPECT_STR(report.oracle ? report.oracle : "none", "assert");
+    return rc;
+}
+
+KIN_TEST(each_kind_of_fault_is_found_written_replayed_and_shrunk, "")
+{
+    static const char *const kinds[] = {"oom",      "cancel", "fail",  "panic",
+                                        "deadline", "budget", "delay", "each"};
+    EXPECT(mkdtemp(directory) != NULL);
+    atexit(remove_all);
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        char words[128], rest[700], name[64];
+        snprintf(name, sizeof(name), "breaks_by_%s", kinds[i]);
+        snprintf(words, sizeof(words), "%s -s rr --sweep %s", name, kinds[i]);
+        find(words);
+        snprintf(words, sizeof(words), "faults %s%s\n", kinds[i], i < 7 ? ",each" : "");
+        EXPECT(file_says(words));
+        for (unsigned k = 0; k < 10; k++) {
+            EXPECT_EQ(with_file("--replay", "--json"), 1);
+            EXPECT(says("\"oracle\":\"assert\""));
+            EXPECT(says("\"runs\":1,"));
+        }
+        EXPECT_EQ(with_file("--replay", ""), 1);
+        EXPECT(says("fault: ") || says("FAULT"));
+        EXPECT_EQ(run_file(name), KIN_PANICKED);
+        snprintf(rest, sizeof(rest), "--report-dir %s", directory);
+        EXPECT_EQ(with_file("--shrink", rest), 1);
+        EXPECT(says("assert"));
+    }
+}
+
+KIN_TEST(the_number_of_workers_is_read_back, "")
+{
+    find_it();
+    insert("workers 2\n");
+    EXPECT_EQ(with_file("--replay", "--json"), 1);
+    EXPECT(says("\"oracle\":\"assert\""));
+    find("adds");
+    insert("workers 1\n"); /* then nobody comes between two points, and the file does not fit */
+    EXPECT_EQ(with_file("--replay", "--json"), 1);
+    EXPECT(!says("\"oracle\":\"assert\""));
 }

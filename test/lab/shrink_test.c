@@ -380,3 +380,39 @@ KIN_TEST(a_failure_at_another_place_is_another_failure, "")
     EXPECT_GT(firsts, 0);
     EXPECT_GT(seconds, 0);
 }
+
+/* ---- one actor alone ---- */
+
+#define ALONE_STEPS 10000u
+
+/* Its steps are one block, which has no other to be merged with. */
+static void run_alone(struct kin__engine *e)
+{
+    static uint64_t word;
+    const uint16_t enabled = 0;
+
+    (void)kin__engine_actor(e, "root");
+    for (unsigned i = 0; i < ALONE_STEPS && !kin__engine_is_over(e); i++) {
+        (void)kin__engine_pick(e, &enabled, 1);
+        kin__engine_touch(e, (uintptr_t)&word, KIN__TOUCH_WRITE);
+    }
+    kin__engine_fail(e, "assert", -1, "root", "always");
+}
+
+KIN_TEST(a_try_has_no_step_twice, "")
+{
+    const struct kin__engine_config config = shrinking(KIN__STRATEGY_RANDOM, 1);
+    int status = -1;
+    struct kin__engine *e = kin__engine_create(&config, &status);
+
+    EXPECT(e != NULL);
+    while (kin__engine_begin(e)) {
+        run_alone(e);
+        kin__engine_end(e);
+    }
+    size_t steps = 0;
+    (void)kin__engine_schedule(e, &steps);
+    EXPECT_EQ(steps, ALONE_STEPS);
+    EXPECT_STR(kin__engine_result(e)->failure.oracle, "assert");
+    kin__engine_destroy(e);
+}

@@ -329,6 +329,33 @@ KIN_TEST(tasks_are_named_by_who_spawned_them, "")
     EXPECT_EQ(lab(KIN_LAB_RANDOM, 10, race, NULL), 0);
 }
 
+/* Beside a chain of long names there are short ones, which come later or earlier. */
+static int spawn_deep_and_wide(void *arg)
+{
+    int *left = arg;
+    if (--*left == 0)
+        return 0;
+    KIN_NURSERY(n);
+    KIN_LAB_OK(kin_spawn(&n, spawn_deep_and_wide, left));
+    KIN_LAB_OK(kin_spawn(&n, do_nothing, NULL));
+    return kin_nursery_join(&n, NULL);
+}
+
+static int spawn_two_chains(void *arg)
+{
+    int left[2] = {30, 30};
+    (void)arg;
+    KIN_NURSERY(n);
+    KIN_LAB_OK(kin_spawn(&n, spawn_deep_and_wide, &left[0]));
+    KIN_LAB_OK(kin_spawn(&n, spawn_deep_and_wide, &left[1]));
+    return kin_nursery_join(&n, NULL);
+}
+
+KIN_TEST(long_names_are_those_of_their_own_run, "")
+{
+    EXPECT_EQ(lab(KIN_LAB_RANDOM, 1000, spawn_two_chains, NULL), 0);
+}
+
 static int spawn_many(void *arg)
 {
     (void)arg;

@@ -20,6 +20,13 @@
  * listener's after a while: it may have been hit right before it fell asleep.
  */
 #define _GNU_SOURCE 1
+#ifdef KIN__LAB /* the lab has signals of its own: lab/signal.c */
+#define kin__signal_hold kin__host_signal_hold
+#define kin__signal_let_go kin__host_signal_let_go
+#define kin__signal_take kin__host_signal_take
+#define kin__signal_pass kin__host_signal_pass
+#define kin__signal_call kin__host_signal_call
+#endif
 #include "plat/signal.h"
 
 #include "base/assert.h"

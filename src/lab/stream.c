@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Ends of simulated connections: bytes, their way from one end to the other, and their end.
+ *
+ * What is written arrives at once, unless the link takes time, is cut, or a fault makes it late.
+ * While something is under way, whatever is written later is held and leaves when that has arrived:
+ * nothing overtakes, nothing is early, and a byte is late by one latency at most.
+ *
+ * As of real ones: an end that is closed with bytes unread resets the other; the first write to a
+ * TCP socket that was closed at the other end goes well, and only the next one fails.
+ *
+ * Faults, of sockets only:
+ *     reset         both ends are told, and all bytes are gone
+ *     short read    one, half or all but one of the bytes that are there
+ *     short write   likewise, and the next write has to wait
+ *     late          what is written, or the end, takes a while
+ *
+ * Footprints: a direction is one thing, an end's own state (error, is_mute) is another.
+ */
+#define _GNU_SOURCE 1
+#include "lab/stream.h"
+
+#include "lab/hosts.h"
+#include "lab/world.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#define ENDS_MAX 65536u  /* in one execution */
+#define ROOM_FIRST 256u  /* bytes of a ring; it grows */
+#define SOON_NS INT64_C(1000000)      /* how late is late: */
+#define LONG_NS INT64_C(10000000000)
+
+static struct kin__end *ends; /* reserved once */
+static uint32_t ends_count;
+
+/* ---- executions ---- */
+
+void kin__ends_begin(void)
+{
+    for (uint32_t i = 0; i < ends_count; i++) {
+        struct kin__stream *in = &ends[i].in;
+        char *bytes = in->bytes;
+        uint32_t room = in->room;
+        memset(&ends[i], 0, sizeof(ends[i]));
+        in->bytes = bytes;
+        in->room = room;
+    }
+    ends_count = 0;
+}
+
+void kin__ends_over(void)
+{
+    for (uint32_t i = 0; i < ends_count; i++) {
+        kin__timer_disarm(&ends[i].in.late);
+        kin__timer_disarm(&ends[i].in.stall);
+    }
+}
+
+struct kin__end *kin__end_make(enum kin__end_kind kind, uint16_t host)
+{
+    if (!ends && !(ends = kin__vm_reserve(ENDS_MAX * sizeof(*ends))))
+        return NULL;
+    if (ends_count == ENDS_MAX)
+        return NULL;
+    struct kin__end *end = &ends[ends_count++];
+    end->fd = -1;
+    end->kind = kind;
+    end->host = host;
+    return end;
+}
+
+void kin__end_join(struct kin__end *a, struct kin__end *b)
+{
+    a->peer = b;
+    b->peer = a;
+}
+
+void kin__sim_arm(struct kin__timer *timer, void (*fire)(void *object, uint64_t name), void *object,
+                  int64_t ns)
+{
+    timer->fire = fire;
+    timer->object = object;
+    kin__timer_arm(timer, kin__world.sched, kin__world.now + ns);
+}
+
+int64_t kin__sim_delay(void)
+{
+    return kin__lab_choose(KIN__CHOICE_NET, 2, "how late") ? LONG_NS : SOON_NS;
+}
+
+/* ---- the way ---- */
+
+static bool fails(const struct kin__end *end, const char *how)
+{
+    return end->kind != KIN__END_PIPE && kin__lab_fault_happens(KIN_FAULT_NET, how);
+}
+
+static bool is_cut(const struct kin__end *to)
+{
+    return kin__link_is_cut(to->peer->host, to->host);
+}
+
+/* The next so many bytes are here, and the end behind them perhaps. */
+static void arrive(struct kin__end *to, uint32_t bytes, bool is_end)
+{
+    struct kin__stream *in = &to->in;
+    kin__lab_touch(in, KIN__LAB_WRITE);
+    in->arrived += bytes;
+    in->end_is_here = in->end_is_here || is_end;
+    if (!to->is_closed)
+        kin__sim_tell(to->fd, KIN__READY_READ | (is_end ? KIN__READY_MORE : 0));
+}
+
+static void send_off(struct kin__end *to, int64_t delay);
+
+static void fire_late(void *object, uint64_t name)
+{
+    struct kin__end *to = object;
+    struct kin__stream *in = &to->in;
+    uint32_t bytes = in->flying;
+    bool is_end = in->end_flies;
+    (void)name;
+    in->is_late = in->end_flies = false;
+    in->flying = 0;
+    if (!is_cut(to)) { /* else it is held again */
+        arrive(to, bytes, is_end);
+        send_off(to, 0);
+    }
+    kin__sims_flush();
+}
+
+/* What is held leaves, if it can. */
+static void send_off(struct kin__end *to, int64_t delay)
+{
+    struct kin__stream *in = &to->in;
+    uint32_t bytes = in->count - in->arrived;
+    bool is_end = in->has_ended && !in->end_is_here;
+    if (in->is_late || is_cut(to) || (!bytes && !is_end))
+        return;
+    int64_t ns = kin__link_latency(to->peer->host, to->host) + delay;
+    if (ns == 0) {
+        arrive(to, bytes, is_end);
+        return;
+    }
+    in->flying = bytes;
+    in->end_flies = is_end;
+    in->is_late = true;
+    kin__sim_arm(&in->late, fire_late, to, ns);
+}
+
+void kin__ends_release(void)
+{
+    for (uint32_t i = 0; i < ends_count; i++) {
+        if (ends[i].peer)
+            send_off(&ends[i], 0);
+    }
+}
+
+static int64_t delay_of(const struct kin__end *end)
+{
+    return fails(end, "late") ? kin__sim_delay() : 0;
+}
+
+/* ---- bytes ---- */
+
+/* Room for n bytes more. */
+static bool fits(struct kin__stream *in, uint32_t n)
+{
+    uint32_t room = in->room ? in->room : ROOM_FIRST;
+    while (room < in->count + n) /* ends: at KIN__STREAM_BYTES */
+        room *= 2;
+    if (room == in->room)
+        return true;
+    char *bytes = kin__host_alloc(room);
+    if (!bytes)
+        return false;
+    uint32_t first = in->room - in->head < in->count ? in->room - in->head : in->count;
+    if (first)
+        memcpy(bytes, in->bytes + in->head, first);
+    if (in->count > first)
+        memcpy(bytes + first, in->bytes, in->count - first);
+    kin__host_free(in->bytes);
+    in->bytes = bytes;
+    in->room = room;
+    in->head = 0;
+    return true;
+}
+
+static void put(struct kin__stream *in, const char *from, uint32_t n)
+{
+    uint32_t at = (in->head + in->count) % in->room;
+    uint32_t first = in->room - at < n ? in->room - at : n;
+    memcpy(in->bytes + at, from, first);
+    memcpy(in->bytes, from + first, n - first);
+    in->count += n;
+}
+
+static void get(struct kin__stream *in, char *to, uint32_t n)
+{
+    uint32_t first = in->room - in->head < n ? in->room - in->head : n;
+    memcpy(to, in->bytes + in->head, first);
+    memcpy(to + first, in->bytes, n - first);
+    in->head = (in->head + n) % in->room;
+    in->count -= n;
+    in->arrived -= n;
+}
+
+/* Fewer than n, which is 2 at least: one, half of them, or all but one. */
+static uint32_t shorter(uint32_t n)
+{
+    uint32_t ways = n > 3 ? 3 : n - 1;
+    uint32_t way = ways > 1 ? kin__lab_choose(KIN__CHOICE_NET, ways, "how short") : 0;
+    return way == 0 ? 1 : way == 1 && ways == 3 ? n / 2 : n - 1;
+}
+
+static uint32_t at_most(size_t size, uint32_t n)
+{
+    return size < n ? (uint32_t)size : n;
+}
+
+/* ---- the calls ---- */
+
+int kin__end_error(struct kin__end *end)
+{
+    int error = end->error;
+    kin__lab_touch(&end->error, error ? KIN__LAB_WRITE : KIN__LAB_READ);
+    end->error = 0;
+    return error;
+}
+
+static bool can_break(const struct kin__end *end)
+{
+    return !end->peer->is_closed && !is_cut(end);
+}
+
+int64_t kin__end_read(struct kin__end *end, void *buf, size_t size)
+{
+    struct kin__stream *in = &end->in;
+    kin__lab_touch(in, KIN__LAB_READ);
+    bool is_ready = in->arrived || in->end_is_here;
+    if (size && is_ready && can_break(end) && fails(end, "reset"))
+        kin__end_reset(end);
+    int error = kin__end_error(end);
+    if (error || !size)
+        return error;
+    if (!in->arrived)
+        return in->end_is_here ? 0 : -EAGAIN;
+    kin__lab_touch(in, KIN__LAB_WRITE);
+    uint32_t n = at_most(size, in->arrived);
+    if (n > 1 && fails(end, "short read")) {
+        n = shorter(n);
+        /* whoever takes a short read for the last of it is told that it was not */
+        kin__sim_tell(end->fd, KIN__READY_READ);
+    }
+    get(in, buf, n);
+    if (in->is_wanted && !in->is_stalled) {
+        in->is_wanted = false;
+        kin__sim_tell(end->peer->fd, KIN__READY_WRITE);
+    }
+    return n;
+}
+
+static void fire_stall(void *object, uint64_t name)
+{
+    struct kin__end *to = object;
+    (void)name;
+    kin__lab_touch(&to->in, KIN__LAB_WRITE);
+    to->in.is_stalled = to->in.is_wanted = false;
+    kin__sim_tell(to->peer->fd, KIN__READY_WRITE);
+    kin__sims_flush();
+}
+
+/* Room for a write. A pipe takes a short one in one piece or not at all. */
+static uint32_t room_of(const struct kin__end *end, size_t size)
+{
+    const struct kin__stream *out = &end->peer->in;
+    uint32_t room = out->is_stalled ? 0 : KIN__STREAM_BYTES - out->count;
+    return end->kind == KIN__END_PIPE && size <= PIPE_BUF && room < size ? 0 : room;
+}
+
+int64_t kin__end_write(struct kin__end *end, const void *buf, size_t size)
+{
+    struct kin__end *to = end->peer;
+    struct kin__stream *out = &to->in;
+    kin__lab_touch(out, KIN__LAB_WRITE);
+    if (size && !end->is_mute && can_break(end) && fails(end, "reset"))
+        kin__end_reset(end);
+    int error = kin__end_error(end);
+    if (error)
+        return error;
+    if (end->is_mute || (out->is_refused && end->kind != KIN__END_TCP))
+        return -EPIPE;
+    if (!size)
+        return 0;
+    if (out->is_refused) {
+        kin__lab_touch(&end->error, KIN__LAB_WRITE);
+        end->is_mute = true;
+        return (int64_t)size; /* it goes well, and nobody gets it */
+    }
+    uint32_t n = at_most(size, room_of(end, size));
+    if (n == 0) {
+        out->is_wanted = true;
+        return -EAGAIN;
+    }
+    if (n > 1 && fails(end, "short write")) {
+        n = shorter(n);
+        out->is_stalled = true;
+        kin__sim_arm(&out->stall, fire_stall, to, kin__sim_delay());
+    }
+    if (!fits(out, n))
+        return -ENOBUFS;
+    put(out, buf, n);
+    send_off(to, delay_of(end));
+    return n;
+}
+
+unsigned kin__end_look(struct kin__end *end, unsigned bits)
+{
+    kin__lab_touch(&end->error, KIN__LAB_READ);
+    unsigned ready = end->error ? bits : 0;
+    if (bits & KIN__READY_READ) {
+        kin__lab_touch(&end->in, KIN__LAB_READ);
+        ready |= end->in.arrived ? KIN__READY_READ : 0;
+        ready |= end->in.end_is_here ? KIN__READY_READ | KIN__READY_MORE : 0;
+    }
+    if (bits & KIN__READY_WRITE) {
+        struct kin__stream *out = &end->peer->in;
+        bool is_ready = end->is_mute || out->is_refused || room_of(end, PIPE_BUF) > 0;
+        kin__lab_touch(out, is_ready ? KIN__LAB_READ : KIN__LAB_WRITE);
+        ready |= is_ready ? KIN__READY_WRITE : 0;
+        out->is_wanted = out->is_wanted || !is_ready;
+    }
+    return ready & bits;
+}
+
+/* Nothing more is written here. */
+static void finish(struct kin__end *end)
+{
+    struct kin__stream *out = &end->peer->in;
+    kin__lab_touch(&end->error, KIN__LAB_WRITE);
+    kin__lab_touch(out, KIN__LAB_WRITE);
+    end->is_mute = true;
+    if (out->has_ended)
+        return;
+    out->has_ended = true;
+    send_off(end->peer, end->peer->is_closed ? 0 : delay_of(end));
+}
+
+/* Nothing more is read here. */
+static void refuse(struct kin__end *end)
+{
+    struct kin__stream *in = &end->in;
+    kin__lab_touch(in, KIN__LAB_WRITE);
+    in->is_refused = true;
+    if (in->is_wanted && !end->peer->is_closed)
+        kin__sim_tell(end->peer->fd, KIN__READY_WRITE);
+    in->is_wanted = false;
+}
+
+int kin__end_shutdown(struct kin__end *end, int how)
+{
+    if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR)
+        return -EINVAL;
+    if (how != SHUT_WR) {
+        arrive(end, 0, true);
+        if (end->kind != KIN__END_TCP)
+            refuse(end);
+    }
+    if (how != SHUT_RD)
+        finish(end);
+    return 0;
+}
+
+/* One end of a connection that is reset. */
+static void break_off(struct kin__end *end)
+{
+    struct kin__stream *in = &end->in;
+    kin__lab_touch(&end->error, KIN__LAB_WRITE);
+    kin__lab_touch(in, KIN__LAB_WRITE);
+    kin__timer_disarm(&in->late);
+    kin__timer_disarm(&in->stall);
+    in->count = in->arrived = in->flying = 0;
+    in->has_ended = in->end_is_here = true;
+    in->is_late = in->end_flies = in->is_stalled = in->is_wanted = false;
+    end->is_mute = true;
+    if (end->is_closed)
+        return;
+    end->error = -ECONNRESET;
+    kin__sim_tell(end->fd, KIN__READY_READ | KIN__READY_WRITE | KIN__READY_MORE);
+}
+
+void kin__end_reset(struct kin__end *end)
+{
+    break_off(end->peer);
+    break_off(end);
+}
+
+void kin__end_close(struct kin__end *end)
+{
+    end->is_closed = true;
+    if (!end->peer)
+        return;
+    bool has_unread = end->kind != KIN__END_PIPE && end->in.count;
+    kin__timer_disarm(&end->in.late);
+    kin__timer_disarm(&end->in.stall);
+    refuse(end);
+    if (has_unread && can_break(end))
+        break_off(end->peer);
+    else
+        finish(end);
+}
+
+/* ---- pipes and pairs ---- */
+
+static int64_t read_end(void *object, void *buf, size_t size)
+{
+    return kin__end_read(object, buf, size);
+}
+
+static int64_t write_end(void *object, const void *buf, size_t size)
+{
+    return kin__end_write(object, buf, size);
+}
+
+static unsigned look_end(void *object, unsigned bits)
+{
+    return kin__end_look(object, bits);
+}
+
+static int shutdown_end(void *object, int how)
+{
+    return kin__end_shutdown(object, how);
+}
+
+static void close_end(void *object)
+{
+    kin__end_close(object);
+}
+
+static const struct kin__sim_ops source_ops = {
+    .what = "pipe", .kind = KIN__FD_KIND_OTHER, .read = read_end, .look = look_end,
+    .close = close_end};
+static const struct kin__sim_ops sink_ops = {
+    .what = "pipe", .kind = KIN__FD_KIND_OTHER, .write = write_end, .look = look_end,
+    .close = close_end};
+static const struct kin__sim_ops pair_ops = {
+    .what = "unix", .kind = KIN__FD_KIND_SOCKET, .read = read_end, .write = write_end,
+    .look = look_end, .shutdown = shutdown_end, .close = close_end};
+
+/* Two ends with a number each: 0 or -errno. */
+static int open_two(enum kin__end_kind kind, const struct kin__sim_ops *const ops[2], int fds[2])
+{
+    uint16_t host = kin__host_here();
+    struct kin__end *two[2] = {kin__end_make(kind, host), kin__end_make(kind, host)};
+    if (!two[0] || !two[1])
+        return -EMFILE;
+    kin__end_join(two[0], two[1]);
+    for (unsigned i = 0; i < 2; i++) {
+        two[i]->fd = kin__sim_open(ops[i], two[i]);
+        if (two[i]->fd < 0)
+            return two[i]->fd;
+        fds[i] = two[i]->fd;
+    }
+    return 0;
+}
+
+int kin__fd_pipe(int fds[2])
+{
+    static const struct kin__sim_ops *const ops[2] = {&source_ops, &sink_ops};
+    return open_two(KIN__END_PIPE, ops, fds);
+}
+
+int kin__sim_pair(int fds[2])
+{
+    static const struct kin__sim_ops *const ops[2] = {&pair_ops, &pair_ops};
+    return open_two(KIN__END_UNIX, ops, fds);
+}

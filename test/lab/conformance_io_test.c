@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Goal: what the tests of io promise on workers holds in the lab under every strategy.
+ * Method: those tests themselves, run by conform.h.
+ */
+/* one about a thread; in the lab no number is used again; files are somebody else's */
+#define CONFORM_SKIP                                                                               \
+    "a_sleeping_runtime_hears_the_world", "a_number_that_is_used_again_is_another_descriptor",     \
+        "sockets_and_files_need_their_capability_whoever_opened_them",
+#define CONFORM_ONLY_TURNS "a_partial_write_goes_on", /* a megabyte each time */
+#include "lab/conform.h"
+
+#include "api/io_test.c"

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Goal: what the tests of select_outside promise on workers holds in the lab under every strategy.
+ * Method: those tests themselves, run by conform.h.
+ */
+#define CONFORM_SKIP
+#define CONFORM_ONLY_TURNS
+#include "lab/conform.h"
+
+#include "api/select_outside_test.c"

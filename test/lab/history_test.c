@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Goal: a history of a channel is called linearizable exactly if some order explains it.
+ * Method: histories written down; thousands of small random ones, compared with a search through
+ * all orders that shares nothing with the one that is tested; long ones; channels that are broken
+ * from inside while the lab looks.
+ */
+#include "lab/in_lab.h"
+
+#include "base/rng.h"
+#include "lab/history.h"
+#include "wait/chan.h"
+
+#include <stdlib.h>
+
+#define CALLS_MAX 1000u
+
+static struct kin__happening calls[CALLS_MAX];
+static size_t count;
+
+static void begin(uint64_t capacity)
+{
+    calls[0] = (struct kin__happening){.value = capacity, .call = KIN__CALL_MADE};
+    count = 1;
+}
+
+static void add(unsigned call, unsigned came, uint64_t value, uint64_t since, uint64_t until)
+{
+    calls[count++] = (struct kin__happening){.since = since,
+                                             .until = until,
+                                             .value = value,
+                                             .call = (uint8_t)call,
+                                             .came = (uint8_t)came};
+}
+
+static bool makes_sense(void)
+{
+    return kin__history_check(calls, count) == NULL;
+}
+
+#define SEND(value, since, until) add(KIN__CALL_SEND, KIN__CAME_WELL, value, since, until)
+#define RECV(value, since, until) add(KIN__CALL_RECV, KIN__CAME_WELL, value, since, until)
+
+/* ---- written down ---- */
+
+KIN_TEST(items_leave_in_the_order_in_which_they_came, "CH:5.5")
+{
+    begin(2);
+    SEND(1, 1, 2), SEND(2, 3, 4), RECV(1, 5, 6), RECV(2, 7, 8);
+    EXPECT(makes_sense());
+    begin(2);
+    SEND(1, 1, 2), SEND(2, 3, 4), RECV(2, 5, 6), RECV(1, 7, 8);
+    EXPECT(!makes_sense());
+    begin(2); /* two at once come in either order */
+    SEND(1, 1, 3), SEND(2, 2, 4), RECV(2, 5, 6), RECV(1, 7, 8);
+    EXPECT(makes_sense());
+    begin(2); /* what nobody sent */
+    SEND(1, 1, 2), RECV(3, 5, 6);
+    EXPECT_PTR(kin__history_check(calls, count), &calls[2]);
+    begin(2); /* twice */
+    SEND(1, 1, 2), RECV(1, 3, 4), RECV(1, 5, 6);
+    EXPECT(!makes_sense());
+    begin(2); /* before it was sent */
+    RECV(1, 1, 2), SEND(1, 3, 4);
+    EXPECT(!makes_sense());
+}
+
+KIN_TEST(a_channel_holds_no_more_than_fit, "CH:5.1")
+{
+    begin(1);
+    SEND(1, 1, 2), SEND(2, 3, 4), RECV(1, 5, 6);
+    EXPECT(!makes_sense());
+    begin(1); /* the second waits */
+    SEND(1, 1, 2), RECV(1, 4, 5), SEND(2, 3, 6);
+    EXPECT(makes_sense());
+    begin(0); /* both at once */
+    RECV(1, 2, 3), SEND(1, 1, 4);
+    EXPECT(makes_sense());
+    begin(0);
+    SEND(1, 1, 2), RECV(1, 3, 4);
+    EXPECT(!makes_sense());
+    begin(1);
+    SEND(1, 1, 2), add(KIN__CALL_SEND, KIN__CAME_FULL, 0, 3, 4);
+    EXPECT(makes_sense());
+    begin(2);
+    SEND(1, 1, 2), add(KIN__CALL_SEND, KIN__CAME_FULL, 0, 3, 4);
+    EXPECT(!makes_sense());
+    begin(1);
+    add(KIN__CALL_RECV, KIN__CAME_EMPTY, 0, 1, 2);
+    EXPECT(makes_sense());
+    begin(1);
+    SEND(1, 1, 2), add(KIN__CALL_RECV, KIN__CAME_EMPTY, 0, 3, 4);
+    EXPECT(!makes_sense());
+}
+
+KIN_TEST(after_a_close_nothing_comes_and_everything_leaves, "CH:5.2 CH:5.3 CH:5.4")
+{
+    begin(2);
+    SEND(1, 1, 2), add(KIN__CALL_CLOSE, KIN__CAME_WELL, 0, 3, 4), RECV(1, 5, 6);
+    add(KIN__CALL_RECV, KIN__CAME_CLOSED, 0, 7, 8);
+    EXPECT(makes_sense());
+    begin(2); /* not before everything has left */
+    SEND(1, 1, 2), add(KIN__CALL_CLOSE, KIN__CAME_WELL, 0, 3, 4);
+    add(KIN__CALL_RECV, KIN__CAME_CLOSED, 0, 5, 6);
+    EXPECT(!makes_sense());
+    begin(2); /* unless it was dropped */
+    SEND(1, 1, 2), add(KIN__CALL_CLOSE, KIN__CAME_WELL, 1, 3, 4);
+    add(KIN__CALL_RECV, KIN__CAME_CLOSED, 0, 5, 6);
+    EXPECT(makes_sense());
+    begin(2);
+    add(KIN__CALL_CLOSE, KIN__CAME_WELL, 0, 1, 2), SEND(1, 3, 4);
+    EXPECT(!makes_sense());
+    begin(1); /* who waited then was admitted */
+    SEND(1, 1, 2), add(KIN__CALL_CLOSE, KIN__CAME_WELL, 0, 4, 5), RECV(1, 6, 7), SEND(2, 3, 8);
+    EXPECT(makes_sense());
+    begin(1);
+    add(KIN__CALL_SEND, KIN__CAME_CLOSED, 0, 1, 2);
+    EXPECT(!makes_sense());
+}
+
+/* ---- random, against all orders ---- */
+
+struct state {
+    uint64_t items[16];
+    unsigned size;
+    bool is_closed;
+    uint64_t sent_until; /* of the last send */
+};
+
+/* Whether a call fits, by the book; and what is inside then. */
+static bool step(struct state *s, const struct kin__happening *call, uint64_t capacity,
+                 uint64_t closed_at)
+{
+    bool is_passing = capacity == 0 && s->size == 1;
+    bool is_taken = call->call == KIN__CALL_RECV && call->came == KIN__CAME_WELL;
+    if (is_passing && (!is_taken || call->since > s->sent_until))
+        return false;
+    if (is_taken) {
+        if (s->size == 0 || s->items[0] != call->value)
+            return false;
+        s->size--;
+        memmove(s->items, s->items + 1, s->size * sizeof(s->items[0]));
+        return true;
+    }
+    if (call->call == KIN__CALL_CLOSE) {
+        s->is_closed = true;
+        if (call->value)
+            s->size = 0;
+        return true;
+    }
+    if (call->came == KIN__CAME_CLOSED)
+        return s->is_closed && (call->call == KIN__CALL_SEND || s->size == 0);
+    if (call->came == KIN__CAME_EMPTY)
+        return s->size == 0;
+    if (call->came == KIN__CAME_FULL)
+        return s->size >= capacity;
+    if ((s->is_closed && call->since > closed_at) || s->size >= (capacity ? capacity : 1))
+        return false;
+    s->items[s->size++] = call->value;
+    s->sent_until = call->until;
+    return true;
+}
+
+static bool has_order(unsigned left, struct state state, uint64_t closed_at)
+{
+    if (left == 0)
+        return true;
+    for (unsigned i = 1; i < count; i++) {
+        bool can = left >> i & 1;
+        for (unsigned k = 1; k < count && can; k++)
+            can = !(left >> k & 1) || calls[k].until > calls[i].since;
+        struct state next = state;
+        if (can && step(&next, &calls[i], calls[0].value, closed_at) &&
+            has_order(left & ~(1u << i), next, closed_at))
+            return true;
+    }
+    return false;
+}
+
+/* One that a channel might have, but for what is changed at the end. */
+static void draw_history(struct kin__rng *rng)
+{
+    struct state state = {.size = 0};
+    const unsigned calls_count = 2 + (unsigned)kin__rng_below(rng, 6);
+    begin(kin__rng_below(rng, 3));
+    uint64_t closed_at = UINT64_MAX;
+    for (unsigned moment = 100; count <= calls_count; moment += 10) {
+        struct kin__happening call = {
+            .since = moment - kin__rng_below(rng, 40),
+            .until = moment + 1 + kin__rng_below(rng, 40),
+            .value = 1 + kin__rng_below(rng, 4),
+            .call = (uint8_t)(KIN__CALL_SEND + kin__rng_below(rng, 2)),
+            .came = (uint8_t)kin__rng_below(rng, 8)};
+        if (kin__rng_below(rng, 12) == 0)
+            call.call = KIN__CALL_CLOSE, call.value = kin__rng_below(rng, 2);
+        if (call.came > KIN__CAME_CLOSED || call.call == KIN__CALL_CLOSE)
+            call.came = KIN__CAME_WELL;
+        if (call.came == (call.call == KIN__CALL_SEND ? KIN__CAME_EMPTY : KIN__CAME_FULL))
+            continue;
+        if (call.call == KIN__CALL_RECV && call.came == KIN__CAME_WELL && state.size)
+            call.value = state.items[0];
+        if (step(&state, &call, calls[0].value, closed_at) || kin__rng_below(rng, 40) == 0)
+            calls[count++] = call;
+        if (call.call == KIN__CALL_CLOSE && call.until < closed_at)
+            closed_at = call.until;
+    }
+    if (kin__rng_below(rng, 2))
+        calls[1 + kin__rng_below(rng, count - 1)].value = 1 + kin__rng_below(rng, 4);
+}
+
+static int by_until(const void *a, const void *b)
+{
+    const struct kin__happening *x = a, *y = b;
+    return x->until < y->until ? -1 : x->until > y->until;
+}
+
+KIN_TEST(random_histories_are_judged_as_by_trying_all_orders, "")
+{
+    struct kin__rng rng;
+    unsigned good = 0, bad = 0;
+    kin__rng_init(&rng, kin_test_seed(), 0);
+    for (unsigned i = 0; i < 20000; i++) {
+        draw_history(&rng);
+        for (unsigned k = 1; k < count; k++) { /* moments are of one call only */
+            calls[k].since = calls[k].since * 32 + 2 * k;
+            calls[k].until = calls[k].until * 32 + 2 * k + 1;
+        }
+        qsort(calls + 1, count - 1, sizeof(calls[0]), by_until);
+        for (unsigned k = 1; k < count; k++)
+            if (calls[k].call == KIN__CALL_CLOSE)
+                calls[k].value = calls[k].value != 0;
+        uint64_t closed_at = UINT64_MAX;
+        for (size_t k = count - 1; k > 0; k--)
+            if (calls[k].call == KIN__CALL_CLOSE)
+                closed_at = calls[k].until;
+        struct state state = {.size = 0};
+        bool is_good = has_order(((1u << count) - 1) & ~1u, state, closed_at);
+        EXPECT_EQ(makes_sense(), is_good);
+        good += is_good;
+        bad += !is_good;
+    }
+    EXPECT_GT(good, 1000);
+    EXPECT_GT(bad, 1000);
+}
+
+KIN_TEST(long_histories_are_looked_at_in_pieces, "")
+{
+    begin(1);
+    for (uint64_t i = 0; count + 2 < CALLS_MAX; i++)
+        SEND(i, 10 * i + 1, 10 * i + 2), RECV(i, 10 * i + 3, 10 * i + 4);
+    EXPECT(makes_sense());
+    calls[count - 3].value++;
+    EXPECT(!makes_sense());
+    begin(CALLS_MAX); /* never empty: believed */
+    for (uint64_t i = 0; count < CALLS_MAX; i++)
+        SEND(i, 2 * i + 1, 2 * i + 2);
+    calls[count - 1].call = KIN__CALL_RECV;
+    calls[count - 1].value = 7777;
+    EXPECT(makes_sense());
+}
+
+/* ---- in the lab ---- */
+
+enum way { RIGHT, SWAP, LOSE, WIDEN, REOPEN, WAYS };
+
+static int break_a_channel(void *arg)
+{
+    struct kin_chan *chan;
+    enum way way = *(enum way *)arg;
+    int values[2] = {1, 2}, got = 0;
+    KIN_LAB_OK(kin_chan_create(&chan, sizeof(int), 2));
+    for (int i = 0; i < 2; i++)
+        KIN_LAB_OK(kin_chan_send(chan, &values[i], KIN_NEVER));
+    if (way == SWAP)
+        memcpy(chan->ring, (int[]){2, 1}, sizeof values);
+    if (way == LOSE)
+        chan->count = 0;
+    if (way == WIDEN)
+        chan->capacity = 3;
+    kin_ignore(kin_chan_send(chan, &values[0], way == WIDEN ? KIN_NEVER : 0));
+    kin_ignore(kin_chan_recv(chan, &got, 0));
+    kin_chan_close(chan);
+    if (way == REOPEN)
+        chan->state &= ~KIN__CHAN_CLOSED;
+    kin_ignore(kin_chan_send(chan, &values[0], 0));
+    kin_chan_unref(chan);
+    return 0;
+}
+
+KIN_TEST(a_channel_that_breaks_its_order_is_seen, "CH:5.1 CH:5.5")
+{
+    enum way way = RIGHT;
+    EXPECT_EQ(lab(KIN_LAB_ROUND_ROBIN, 1, break_a_channel, &way), 0);
+    for (way = SWAP; way < WAYS; way++)
+        expect_oracle(break_a_channel, &way, "linearizability", KIN_PANICKED);
+    EXPECT(strstr(report.text, "no order of the calls on one channel explains") != NULL);
+}
+
+/* Two give, two take, one of each by a select, somebody closes. */
+static int give(void *chan)
+{
+    for (int i = 0; i < 3; i++) {
+        struct kin_case cases[] = {KIN_CASE_SEND(chan, &i), KIN_CASE_AFTER(KIN_SEC(1))};
+        if (i == 1 && kin_select(cases, 2, KIN_NEVER) != 0)
+            return 0;
+        if (i != 1 && kin_chan_send(chan, &i, KIN_NEVER) < 0)
+            return 0;
+    }
+    return 0;
+}
+
+static int take(void *chan)
+{
+    int value;
+    for (int i = 0; i < 3; i++) {
+        struct kin_case cases[] = {KIN_CASE_RECV(chan, &value), KIN_CASE_AFTER(KIN_SEC(1))};
+        if (i == 1 ? kin_select(cases, 2, KIN_NEVER) != 0
+                   : kin_chan_recv(chan, i ? NULL : &value, kin_after(KIN_SEC(1))) < 0)
+            return 0;
+    }
+    kin_chan_close(chan);
+    return 0;
+}
+
+static int use_a_channel(void *capacity)
+{
+    struct kin_chan *chan;
+    KIN_LAB_OK(kin_chan_create(&chan, sizeof(int), *(size_t *)capacity));
+    {
+        KIN_NURSERY(n);
+        for (int i = 0; i < 2; i++) {
+            KIN_LAB_OK(kin_spawn(&n, give, chan));
+            KIN_LAB_OK(kin_spawn(&n, take, chan));
+        }
+        KIN_LAB_OK(kin_nursery_join(&n, NULL));
+    }
+    kin_chan_unref(chan);
+    return 0;
+}
+
+KIN_TEST(channels_that_are_right_make_sense, "")
+{
+    for (size_t capacity = 0; capacity < 3; capacity++) {
+        EXPECT_EQ(lab(KIN_LAB_RANDOM, 1000, use_a_channel, &capacity), 0);
+        EXPECT_EQ(lab(KIN_LAB_PCT, 1000, use_a_channel, &capacity), 0);
+        EXPECT_EQ(lab(KIN_LAB_DPOR, 1000, use_a_channel, &capacity), 0);
+    }
+}
