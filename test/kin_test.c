@@ -61,6 +61,7 @@ static struct kin_test *tests_first, **tests_end = &tests_first;
 static struct report *report; /* of the test that runs in this process */
 static bool is_echoing;       /* nobody reads the report: failures go to stderr */
 static volatile sig_atomic_t child_running;
+void (*kin_test_on_fail)(const char *text);
 
 /* Asked by the sanitizers at start; their environment variables come on top. An allocation that is
  * too large fails as it does without them, and a test may start threads in a process it forked. */
@@ -107,9 +108,14 @@ static _Noreturn void leave(int status)
 
 _Noreturn void kin_test_fail(const char *file, int line, const char *what, const char *detail)
 {
+    char text[sizeof report->text];
+
+    snprintf(text, sizeof text, "%s:%d: %s%s", file, line, what, detail);
+    if (kin_test_on_fail)
+        kin_test_on_fail(text);
     if (is_echoing)
-        fprintf(stderr, "%s:%d: %s%s\n", file, line, what, detail);
-    settle(FAILED, "%s:%d: %s%s", file, line, what, detail);
+        fprintf(stderr, "%s\n", text);
+    settle(FAILED, "%s", text);
     leave(STATUS_FAILED);
 }
 

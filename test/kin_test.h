@@ -70,6 +70,9 @@ _Noreturn void kin_test_skip(const char *reason);
 
 /* ---- expectations ---- */
 
+/* Told of a failed expectation before it ends the process; NULL: nobody. It need not return. */
+extern void (*kin_test_on_fail)(const char *text);
+
 /* Ends the test as failed. what: the expectation as written; detail: may be "". */
 _Noreturn void kin_test_fail(const char *file, int line, const char *what, const char *detail);
 void kin_test_compare(const char *file, int line, bool holds, const char *macro,

@@ -484,7 +484,7 @@ static int chain(void *arg)
 
 KIN_TEST(ten_thousand_in_a_row_pass_a_number_on, "G027")
 {
-    int length = SANITIZED ? 1000 : 10000;
+    int length = enough(SANITIZED ? 1000 : 10000, 100);
     run_on_few(chain, &length);
 }
 
@@ -561,7 +561,7 @@ static int feed_a_crowd(void *arg)
 
 KIN_TEST(a_crowd_of_consumers_loses_nothing, "G020")
 {
-    int count = SANITIZED ? 27182 : 271828;
+    int count = enough(SANITIZED ? 27182 : 271828, 271);
     run_on_few(feed_a_crowd, &count);
 }
 

@@ -67,6 +67,7 @@ KIN_TEST(failed_cleanups_are_reported_once_per_task, "N3002")
     char culprit[32];
     int error = -ENOENT;
 
+    clear_text();
     EXPECT_EQ(run_reporting(1, fail_one_cleanup, NULL, &reports), KIN_CLEANUP);
     EXPECT_EQ(atomic_load(&reports.count), 1);
     EXPECT_EQ(reports.status[0], KIN_CLEANUP);
@@ -193,6 +194,7 @@ KIN_TEST(a_report_of_failed_cleanups_may_fail_itself, "N3002")
     config.workers = 1;
     config.on_report = fail_in_report;
     config.report_arg = &count;
+    clear_text();
     EXPECT_EQ(kin_run(&config, fail_one_cleanup, NULL), KIN_CLEANUP);
     EXPECT_EQ(atomic_load(&count), 1);
     EXPECT_STR(text, "ar");
@@ -304,6 +306,7 @@ KIN_TEST(a_report_of_an_overflow_may_fail, "C8")
     config.workers = 1;
     config.on_report = fail_in_overflow_report;
     config.report_arg = &count;
+    clear_text();
     EXPECT_EQ(kin_run(&config, overflow_after_defers, NULL), KIN_OVERFLOW);
     EXPECT_EQ(atomic_load(&count), 1);
     EXPECT_STR(text, "cbNa");

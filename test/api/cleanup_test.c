@@ -132,6 +132,7 @@ KIN_TEST(the_first_task_has_cleanups_too, "NCG-3")
 {
     int value = 3;
 
+    clear_text();
     EXPECT_EQ(run_reporting(1, first_task_defers, &value, NULL), 3);
     EXPECT_STR(text, "cba");
 }
@@ -657,6 +658,7 @@ static void use_outside(void)
 
 KIN_TEST(using_works_outside_a_task, "")
 {
+    clear_text();
     use_outside();
     EXPECT_STR(text, "!ba");
 }

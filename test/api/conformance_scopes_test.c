@@ -229,7 +229,7 @@ static int open_many(void *arg)
 static int cancelled_at_the_same_moment(void *arg)
 {
     (void)arg;
-    for (int i = 0; i < 100; i++) {
+    for (int i = 0; i < enough(100, 7); i++) {
         _Atomic int started = 0;
         KIN_NURSERY(n);
         EXPECT_EQ(kin_spawn(&n, open_many, &started), 0);
@@ -244,7 +244,12 @@ static int cancelled_at_the_same_moment(void *arg)
 
 KIN_TEST(cancels_cross_layers_and_never_lock_up, "NSM-3 NSM:6.2 B11 B12")
 {
-    RUN_ALL(interlocked_cancels, layers, born_cancelled, cancelled_at_the_same_moment);
+    RUN_ALL(interlocked_cancels, layers, born_cancelled);
+}
+
+KIN_TEST(a_cancel_meets_a_scope_that_is_opened, "NSM-3 NSM:6.2 B12")
+{
+    RUN_ALL(cancelled_at_the_same_moment);
 }
 
 /* G105 T058 T059: the first cause wins and stays; who came by it hears it too. Five shapes. */
@@ -362,7 +367,12 @@ static int racing_causes(void *arg)
 
 KIN_TEST(the_first_cause_wins_and_stays, "B12 D1 NSM:4.2")
 {
-    RUN_ALL(first_causes, racing_causes);
+    RUN_ALL(first_causes);
+}
+
+KIN_TEST(of_causes_that_threads_bring_one_wins, "B12 D1 NSM:4.2")
+{
+    RUN_ALL(racing_causes);
 }
 
 /* ---- shields ---- */

@@ -567,7 +567,7 @@ static int cancel_a_tower(void *arg)
 
 KIN_TEST(a_cancel_reaches_the_end_of_ten_and_of_a_thousand_nested_nurseries, "NSM-3 NSM:6.2")
 {
-    int ten = 10, thousand = 1000;
+    int ten = 10, thousand = enough(1000, 40);
 
     run_on_few(cancel_a_tower, &ten);
     run_on_few(cancel_a_tower, &thousand);
@@ -712,7 +712,7 @@ static int cancel_many(void *arg)
     enum { MANY = 100000 };
     static _Atomic int started;
     const int scale = (int)kin_test_scale();
-    const int many = MANY / (scale > 5 ? 20 : scale);
+    const int many = enough(MANY / (scale > 5 ? 20 : scale), 100);
     KIN_NURSERY(n);
 
     (void)arg;

@@ -738,7 +738,7 @@ static int be_level(void *arg)
 
 KIN_TEST(ten_thousand_levels_of_nurseries_need_no_deep_stack, "NSM-4 NSM:6.3")
 {
-    int levels = 10000 / (int)(kin_test_scale() > 4 ? 4 : kin_test_scale());
+    int levels = enough(10000 / (int)(kin_test_scale() > 4 ? 4 : kin_test_scale()), 40);
 
     run_on_few(be_level, &levels);
 }

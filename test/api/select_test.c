@@ -747,7 +747,7 @@ static int every_shape(void *arg)
 {
     uint64_t random = kin_test_seed();
     (void)arg;
-    for (int i = 0; i < 3000; i++)
+    for (int i = 0; i < enough(3000, 100); i++)
         one_shape(&random);
     return 0;
 }

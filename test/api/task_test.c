@@ -118,9 +118,16 @@ KIN_TEST(checkpoints_let_others_run_after_a_while, "SCHED:4.1.1")
     run_on_few(free_the_spinner, NULL);
 }
 
+enum { SPINNERS = 10 };
+
+struct spinners {
+    struct kin_nursery *n;
+    _Atomic int begun;
+};
+
 static int spin_until_cancelled(void *arg)
 {
-    bool by_yield = *(bool *)arg;
+    bool by_yield = atomic_fetch_add(&((struct spinners *)arg)->begun, 1) % 2;
 
     while ((by_yield ? kin_yield() : kin_checkpoint()) == 0)
         continue;
@@ -130,19 +137,22 @@ static int spin_until_cancelled(void *arg)
 
 static int cancel_the_nursery(void *arg)
 {
-    kin_nursery_cancel(arg, 0);
+    struct spinners *spinners = arg;
+
+    await(&spinners->begun, SPINNERS);
+    kin_nursery_cancel(spinners->n, 0);
     return 0;
 }
 
 static int cancel_spinners(void *arg)
 {
-    bool by[2] = {false, true};
     KIN_NURSERY(n);
+    struct spinners spinners = {&n, 0};
 
     (void)arg;
-    EXPECT_EQ(kin_spawn(&n, cancel_the_nursery, &n), 0);
-    for (int i = 0; i < 10; i++)
-        EXPECT_EQ(kin_spawn(&n, spin_until_cancelled, &by[i % 2]), 0);
+    EXPECT_EQ(kin_spawn(&n, cancel_the_nursery, &spinners), 0);
+    for (int i = 0; i < SPINNERS; i++)
+        EXPECT_EQ(kin_spawn(&n, spin_until_cancelled, &spinners), 0);
     EXPECT_EQ(kin_nursery_join(&n, NULL), KIN_CANCELLED);
     return 0;
 }
@@ -548,8 +558,8 @@ static int fail_in_the_middle(void *arg)
     if (--*left == 0)
         kin_fail(-EIO, "at the end of the chain");
     KIN_NURSERY(n);
-    EXPECT_EQ(kin_spawn(&n, fail_in_the_middle, left), 0);
     EXPECT_EQ(kin_spawn(&n, return_it, &zero), 0);
+    EXPECT_EQ(kin_spawn(&n, fail_in_the_middle, left), 0); /* last: nobody is admitted after it */
     int rc = kin_nursery_join(&n, NULL);
     EXPECT_EQ(rc, -EIO);
     kin_fail(rc, "passed on");

@@ -224,7 +224,7 @@ static int grow_a_tree(void *arg)
 
 static int grow_trees(void *arg)
 {
-    const int rounds = 150 / (int)kin_test_scale();
+    const int rounds = enough(150 / (int)kin_test_scale(), 5);
     (void)arg;
     uint64_t random = kin_test_seed();
     for (int i = 0; i < rounds; i++)
@@ -287,7 +287,7 @@ static int be_branch(void *arg)
 static int cancel_trees(void *arg)
 {
     uint64_t random = kin_test_seed();
-    const int rounds = 100 / (int)kin_test_scale();
+    const int rounds = enough(100 / (int)kin_test_scale(), 5);
     (void)arg;
     for (int i = 0; i < rounds; i++) {
         _Atomic int reached = 0;
@@ -347,7 +347,7 @@ static int nest_deadlines(uint64_t random, int depth, kin_time tightest)
 static int compose(void *arg)
 {
     uint64_t random = kin_test_seed();
-    const int rounds = 150 / (int)kin_test_scale();
+    const int rounds = enough(150 / (int)kin_test_scale(), 5);
     (void)arg;
     for (int i = 0; i < rounds; i++) {
         kin_time last = kin_after(KIN_MS(3));
