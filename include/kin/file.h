@@ -8,6 +8,8 @@
  * are there for it, so no worker waits for a disk: config.poller chooses, kin_stats_get tells.
  * (kin_read and kin_write work on files too, but their worker waits.)
  *
+ * In the lab the files are those of the run, in memory: see kin_lab_crash_files.
+ *
  * Every call needs KIN_CAP_FILE, costs 1 op and 1 syscall and answers KIN_NOTASK outside a task;
  * -EINVAL for a NULL that may not be; KIN_CANCELLED, KIN_TIMEOUT, KIN_BUDGET, KIN_NOCAP when it has
  * not begun; -EAGAIN or -ENOMEM when no thread can be had; else what the system says.

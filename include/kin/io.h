@@ -111,6 +111,7 @@ KIN_API KIN_MUST_USE int kin_writev(int fd, const struct iovec *parts, int count
  *
  * From:    task
  * Parks:   yes
+ * Needs:   KIN_CAP_NET and KIN_CAP_FILE
  * Returns: 0, also when the file ends early; else as kin_write
  */
 KIN_API KIN_MUST_USE int kin_sendfile(int to, int from, int64_t *offset, size_t size, size_t *done,

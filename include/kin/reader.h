@@ -311,7 +311,7 @@ struct kin_copied {
  * Cancel:  reports it, with how far it came in done
  * Budget:  1 op and 1 syscall for every 64 KiB, or for what there is at a time
  * Returns: 0 at the end and when max bytes were copied; -EPIPE when nobody reads, KIN_TIMEOUT,
- *          KIN_CANCELLED, KIN_CLOSED, KIN_BUDGET, KIN_NOTASK, -ENOMEM, -errno
+ *          KIN_CANCELLED, KIN_CLOSED, KIN_BUDGET, KIN_NOCAP, KIN_NOTASK, -ENOMEM, -errno
  */
 KIN_API KIN_MUST_USE int kin_copy(int to, int from, uint64_t max, struct kin_copied *done,
                                   kin_time deadline);

@@ -32,6 +32,7 @@ struct copy {
     uint64_t left;           /* of what may be copied */
     struct kin_copied done;
     kin_time deadline;
+    unsigned needs;          /* capabilities */
     enum way way;
     bool has_no_pipe;        /* it was tried: the buffer it is */
     unsigned idle;
@@ -215,7 +216,7 @@ static int run(struct copy *copy, struct kin__task *task)
             rc = step_giving(copy);
             continue;
         }
-        rc = kin__op(task, KIN__COST_SYSCALL, copy->deadline);
+        rc = kin__op(task, KIN__COST_SYSCALL | copy->needs, copy->deadline);
         if (rc == 0)
             rc = copy->way <= SENDFILE ? step_direct(copy) : step_taking(copy);
     }
@@ -229,6 +230,7 @@ int kin_copy(int to, int from, uint64_t max, struct kin_copied *done, kin_time d
     int rc = KIN_NOTASK;
     if (task) {
         kin__entry_check(task);
+        copy.needs = kin__fd_needs(task, from) | kin__fd_needs(task, to);
         rc = kin__fd_begin_try(from, &copy.from);
         if (rc == 0)
             rc = kin__fd_begin_try(to, &copy.to);

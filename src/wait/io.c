@@ -68,15 +68,21 @@ INLINE int64_t make_look(const struct call *call, int fd)
     return kin__fd_look(fd, call->bit);
 }
 
-/* What every operation begins with: the task's door, its budget, the descriptor. */
-INLINE int begin(int number, kin_time deadline, struct kin__fd *fd)
+/* What every operation begins with: the task's door, its budget, the descriptor. needs: what the
+ * task must hold besides. */
+INLINE int begin_with(int number, unsigned needs, kin_time deadline, struct kin__fd *fd)
 {
     struct kin__task *task = kin__task_self();
     if (KIN__UNLIKELY(!task))
         return KIN_NOTASK;
     kin__entry_check(task);
-    int rc = kin__op(task, KIN__COST_SYSCALL | kin__fd_needs(task, number), deadline);
+    int rc = kin__op(task, KIN__COST_SYSCALL | needs | kin__fd_needs(task, number), deadline);
     return rc < 0 ? rc : kin__fd_begin_try(number, fd);
+}
+
+INLINE int begin(int number, kin_time deadline, struct kin__fd *fd)
+{
+    return begin_with(number, 0, deadline, fd);
 }
 
 /* Makes the call once, on what the number meant at the beginning. */
@@ -194,6 +200,8 @@ int kin_writev(int number, const struct iovec *parts, int count, size_t *done, k
 {
     struct kin__fd fd;
     size_t put = 0, skip = 0; /* skip: of the first part that is left */
+    if (done)
+        *done = 0;
     if (count < 0 || count > PARTS_MAX || (count && !parts))
         return -EINVAL;
     int64_t got = begin(number, deadline, &fd);
@@ -219,7 +227,9 @@ int kin_sendfile(int to, int from, int64_t *offset, size_t size, size_t *done, k
 {
     struct kin__fd fd;
     size_t put = 0;
-    int64_t got = begin(to, deadline, &fd);
+    const struct kin__task *task = kin__task_self();
+    unsigned needs = task ? kin__fd_needs(task, from) : 0;
+    int64_t got = begin_with(to, needs, deadline, &fd);
     while (got >= 0 && put < size) { /* ends: less is left each time, or the file ends */
         struct call call = {KIN__READY_WRITE, {.file = from}, size - put, offset};
         got = perform(&fd, make_sendfile, &call, deadline);

@@ -240,7 +240,15 @@ static int use_a_number_again(void *arg)
         EXPECT_EQ(close(first[0]), 0);
         EXPECT_EQ(close(first[1]), 0);
         make_pair(second);
-        EXPECT_EQ(second[0], first[0]);
+        if (second[0] != first[0]) { /* some thread has had a lower number for a moment */
+            if (second[1] == first[0])
+                second[1] = second[0];
+            else
+                EXPECT_EQ(dup2(second[0], first[0]), first[0]);
+            if (second[1] != second[0])
+                EXPECT_EQ(close(second[0]), 0);
+            second[0] = first[0];
+        }
         KIN_NURSERY(n);
         EXPECT_EQ(kin_spawn(&n, read_one, &second[0]), 0);
         EXPECT_EQ(kin_yield(), 0);
