@@ -64,6 +64,39 @@ KIN_TEST(tasks_time_and_nurseries_have_their_types, "")
     SAME(kin_local_get, void *(*p)(const struct kin_local_key *));
 }
 
+KIN_TEST(descriptors_sockets_and_processes_have_their_types, "")
+{
+    SAME(kin_tcp_listen, int (*p)(const char *, const struct kin_listen_options *, int *));
+    SAME(kin_unix_listen, int (*p)(const char *, const struct kin_listen_options *, int *));
+    SAME(kin_accept, int (*p)(int, int *, kin_time));
+    SAME(kin_tcp_connect, int (*p)(const char *, int *, kin_time));
+    SAME(kin_unix_connect, int (*p)(const char *, int *, kin_time));
+    SAME(kin_udp_open, int (*p)(const char *, int *));
+    SAME(kin_udp_send, ssize_t (*p)(int, const void *, size_t, const char *, kin_time));
+    SAME(kin_udp_recv, ssize_t (*p)(int, void *, size_t, char *, size_t, kin_time));
+    SAME(kin_local_addr, int (*p)(int, char *, size_t));
+    SAME(kin_read, ssize_t (*p)(int, void *, size_t, kin_time));
+    SAME(kin_read_full, int (*p)(int, void *, size_t, size_t *, kin_time));
+    SAME(kin_write, int (*p)(int, const void *, size_t, size_t *, kin_time));
+    SAME(kin_readv, ssize_t (*p)(int, const struct iovec *, int, kin_time));
+    SAME(kin_writev, int (*p)(int, const struct iovec *, int, size_t *, kin_time));
+    SAME(kin_sendfile, int (*p)(int, int, int64_t *, size_t, size_t *, kin_time));
+    SAME(kin_open, int (*p)(const char *, int, mode_t, int *));
+    SAME(kin_pread, ssize_t (*p)(int, void *, size_t, int64_t));
+    SAME(kin_pwrite, ssize_t (*p)(int, const void *, size_t, int64_t));
+    SAME(kin_fsync, int (*p)(int));
+    SAME(kin_close, int (*p)(int));
+    SAME(kin_shutdown, int (*p)(int, int));
+    SAME(kin_resolve, int (*p)(const char *, char (*)[KIN_ADDR_MAX], size_t, kin_time));
+    SAME(kin_signal_wait, int (*p)(int, kin_time));
+    SAME(kin_process_start, int (*p)(const char *const *, const struct kin_process_options *,
+         struct kin_process **));
+    SAME(kin_process_pid, pid_t (*p)(const struct kin_process *));
+    SAME(kin_process_wait, int (*p)(struct kin_process *, int *, kin_time));
+    SAME(kin_blocking, int (*p)(kin_task_fn *, void *, int *, kin_time));
+    SAME(kin_fd_wait, int (*p)(int, short, kin_time));
+}
+
 KIN_TEST(budgets_and_combinators_have_their_types, "")
 {
     SAME(kin_race, int (*p)(struct kin_branch *, size_t, size_t *));
