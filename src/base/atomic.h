@@ -110,7 +110,8 @@ static inline void kin__fence_seq(void)
 #endif
 }
 
-/* A full fence right behind a read-modify-write of this thread: on x86-64 that was one already. */
+/* A full fence right behind a read-modify-write of this thread: on x86-64 that was one already.
+ * Only behind one whose result is used: a compiler may make a store of another. */
 static inline void kin__fence_after_rmw(void)
 {
 #if defined(__x86_64__)

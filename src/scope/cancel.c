@@ -68,8 +68,14 @@ void kin__cancel_inner_of(struct kin__task *task, const struct kin__scope *end, 
             kin__cancel_begin_locked(scope, reason, list))
             scope->is_covered = 1; /* so are those inside of it, or the walk were quadratic */
         kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
-        /* A scope that was recycled meanwhile leads nowhere: begin again at the task. */
-        scope = is_current ? outer : kin__load_seq(&task->inner); /* pairs as above */
+        if (is_current) {
+            scope = outer;
+            continue;
+        }
+        /* It was recycled meanwhile, or its owner is between the two stores of its release: begin
+         * again at the task. */
+        kin__cpu_relax();
+        scope = kin__load_seq(&task->inner); /* pairs as above */
     }
 }
 

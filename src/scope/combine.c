@@ -153,10 +153,13 @@ static void read_outcomes_locked(struct call *call)
 {
     for (size_t i = 0; i < call->branches; i++) {
         struct kin_outcome *out = &call->b[i].out;
-        if (is_refused(out->task))
+        if (is_refused(out->task)) {
             out->task = 0;
-        else if (out->task)
-            *out = kin__task_outcome(kin__task_find(out->task));
+        } else if (out->task) {
+            const struct kin__task *task = kin__task_find(out->task);
+            KIN__ASSERT(task && task->over, "NCG-1: every branch has ended, the losers too");
+            *out = kin__task_outcome(task);
+        }
     }
 }
 

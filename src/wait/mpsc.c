@@ -34,10 +34,13 @@ int kin_mpsc_send(struct kin_mpsc *queue, const void *item, kin_time deadline)
     struct kin__queue *q = queue_of(queue);
     if (KIN__UNLIKELY(!q || (!item && q->item_size != 0)))
         return -EINVAL;
+    KIN__LAB_CALLS();
     int rc = kin__item_enter(deadline);
     if (KIN__UNLIKELY(rc < 0))
         return rc;
-    return kin__queue_send_slow(q, item, deadline, kin__item_tries(deadline));
+    rc = kin__queue_send_slow(q, item, deadline, kin__item_tries(deadline));
+    KIN__LAB_CALLED(q, KIN__LAB_SEND, rc, item);
+    return rc;
 }
 
 int kin_mpsc_recv(struct kin_mpsc *queue, void *item, kin_time deadline)
@@ -45,8 +48,13 @@ int kin_mpsc_recv(struct kin_mpsc *queue, void *item, kin_time deadline)
     struct kin__queue *q = queue_of(queue);
     if (KIN__UNLIKELY(!q))
         return -EINVAL;
+    KIN__LAB_CALLS();
     int rc = kin__item_enter(deadline);
-    return KIN__UNLIKELY(rc < 0) ? rc : kin__queue_recv(q, item, deadline, "kin_mpsc_recv");
+    if (KIN__UNLIKELY(rc < 0))
+        return rc;
+    rc = kin__queue_recv(q, item, deadline, "kin_mpsc_recv");
+    KIN__LAB_CALLED(q, KIN__LAB_RECV, rc, item);
+    return rc;
 }
 
 int kin_mpsc_create(struct kin_mpsc **out, size_t item_size, size_t capacity)

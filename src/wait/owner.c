@@ -55,7 +55,7 @@ static void note(uint64_t owner)
     kin__lock_give(&noted_lock, KIN__RANK_LEAF);
 }
 
-#ifdef KIN__LAB
+#if defined(KIN__LAB) || defined(KIN__ATOMS)
 void kin__owner_forget(void)
 {
     kin__store_quiet(&noted_count, 0u); /* alone: there is one thread */

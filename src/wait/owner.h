@@ -50,7 +50,7 @@ static inline void kin__owner_lose(struct kin__task *task)
 
 /* Whether the task that an owner names is over. */
 bool kin__owner_is_over(uint64_t owner);
-#ifdef KIN__LAB
+#if defined(KIN__LAB) || defined(KIN__ATOMS)
 /* An execution begins, in which ids begin again: nothing is noted. */
 void kin__owner_forget(void);
 #endif

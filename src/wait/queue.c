@@ -303,6 +303,8 @@ static void dismiss_locked(struct kin__queue *q, struct kin__waitq *waiters,
  * and stay, unless nobody is left who could receive [CH:5.3] [A6]. */
 static void shut(struct kin__queue *q, bool is_dead)
 {
+    KIN__LAB_CALLS();
+    KIN__LAB_CALLED(q, KIN__LAB_CLOSE, is_dead, NULL);
     kin__lock_take(&q->lock, KIN__RANK_WAIT);
     /* pairs with the exchange of a fast send: one of the two sees the other */
     (void)kin__or_acq_rel(&q->tail, KIN__QUEUE_CLOSED);
@@ -366,6 +368,7 @@ int kin__queue_create(struct kin__queue **out, size_t item_size, size_t capacity
     q->item_size = (uint32_t)item_size;
     q->is_single = is_single;
     kin__store_relaxed(&q->refs, 1u); /* alone: nobody else has it yet */
+    KIN__LAB_MADE(q, item_size, capacity);
     *out = q;
     return 0;
 }

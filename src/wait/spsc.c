@@ -51,20 +51,29 @@ static inline int send_fast(struct kin__queue *q, const void *item)
     return KIN__LIKELY(is_free) && kin__cas_release(&q->tail, &tail, tail + KIN__TAIL_ONE) ? 0 : 1;
 }
 
+/* A whole send, behind the charge. */
+static inline int send(struct kin__queue *q, const void *item, kin_time deadline)
+{
+    if (KIN__UNLIKELY(!kin__item_tries(deadline)))
+        return kin__queue_send_slow(q, item, deadline, false);
+    int rc = send_fast(q, item);
+    if (KIN__LIKELY(rc <= 0 && (rc != KIN_FULL || deadline == 0)))
+        return rc;
+    return kin__queue_send_slow(q, item, deadline, rc == 1);
+}
+
 int kin_spsc_send(struct kin_spsc *queue, const void *item, kin_time deadline)
 {
     struct kin__queue *q = queue_of(queue);
     if (KIN__UNLIKELY(!q || (!item && q->item_size != 0)))
         return -EINVAL;
+    KIN__LAB_CALLS();
     int rc = kin__item_enter(deadline);
     if (KIN__UNLIKELY(rc < 0))
         return rc;
-    if (KIN__UNLIKELY(!kin__item_tries(deadline)))
-        return kin__queue_send_slow(q, item, deadline, false);
-    rc = send_fast(q, item);
-    if (KIN__LIKELY(rc <= 0 && (rc != KIN_FULL || deadline == 0)))
-        return rc;
-    return kin__queue_send_slow(q, item, deadline, rc == 1);
+    rc = send(q, item, deadline);
+    KIN__LAB_CALLED(q, KIN__LAB_SEND, rc, item);
+    return rc;
 }
 
 int kin_spsc_recv(struct kin_spsc *queue, void *item, kin_time deadline)
@@ -72,8 +81,13 @@ int kin_spsc_recv(struct kin_spsc *queue, void *item, kin_time deadline)
     struct kin__queue *q = queue_of(queue);
     if (KIN__UNLIKELY(!q))
         return -EINVAL;
+    KIN__LAB_CALLS();
     int rc = kin__item_enter(deadline);
-    return KIN__UNLIKELY(rc < 0) ? rc : kin__queue_recv(q, item, deadline, "kin_spsc_recv");
+    if (KIN__UNLIKELY(rc < 0))
+        return rc;
+    rc = kin__queue_recv(q, item, deadline, "kin_spsc_recv");
+    KIN__LAB_CALLED(q, KIN__LAB_RECV, rc, item);
+    return rc;
 }
 
 int kin_spsc_create(struct kin_spsc **out, size_t item_size, size_t capacity)

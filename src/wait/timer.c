@@ -63,6 +63,8 @@ static int timers_init(struct kin__worker *worker)
 
 static void timers_fini(struct kin__worker *worker)
 {
+    KIN__ASSERT(!worker->timers || timers_of(worker)->wheel.count == 0,
+                "NCG-1: a deadline has outlived everybody");
     kin__heap_free(worker->timers);
     worker->timers = NULL;
 }

@@ -2,8 +2,6 @@
 """What each harness of atom mode is made of, and what it must notice.
 
 HARNESSES: name of test/atoms/<name>.c -> the files of kin that it explores.
-HINTS: loops that wait and do not say so, as (file, text, text that says so): exploration without
-fairness would never leave them.
 MUTANTS: name -> a list of (what is wrong, file, text that is there, text that takes its place). The
 text must be there exactly once: when the code has changed, the mutant is looked at again.
 """
@@ -17,6 +15,7 @@ HARNESSES = {
     "park": PARK,
     "deque": ["src/sched/deque.c"],
     "bias": ["src/sched/bias.c"],
+    "frame": [],  # it has src/mem/frame.c inside
     "idle": ["src/sched/idle.c", "src/sched/steal.c", "src/sched/inject.c", "src/sched/deque.c",
              "src/sched/bias.c"],
     "nursery": PARK + ["src/scope/nursery.c", "src/scope/spawn.c", "src/scope/ended.c",
@@ -27,19 +26,13 @@ HARNESSES = {
     "queue": PARK + ["src/wait/spsc.c", "src/wait/mpsc.c", "src/wait/queue.c", "src/wait/owner.c"],
     "timer": PARK + ["src/wait/chan.c"],
     "obligation": PARK + ["src/scope/obligation.c", "src/sched/extra.c"],
-    "sync": PARK + ["src/wait/mutex.c", "src/wait/event.c", "src/wait/owner.c"],
+    "sync": PARK + ["src/wait/mutex.c", "src/wait/event.c", "src/wait/owner.c",
+                    "src/base/text.c"],
 }
 
 # Those that stand on test/atoms/under.c and have base/atomic.h's door in front.
 ALONE = {"litmus", "chaselev"}
-WITHOUT_UNDER = ALONE | {"deque", "bias"}
-
-HINTS = [
-    # the owner is between two stores: see release in nursery.c
-    ("src/scope/cancel.c",
-     "scope = is_current ? outer : kin__load_seq(&task->inner); /* pairs as above */",
-     "scope = is_current ? outer : (kin_atoms_spin(), kin__load_seq(&task->inner));"),
-]
+WITHOUT_UNDER = ALONE | {"deque", "bias", "frame"}
 
 WORD, LOCK, WAITQ = "src/task/word.h", "src/base/lock.h", "src/park/waitq.h"
 
@@ -108,6 +101,28 @@ MUTANTS = {
         ("a strong owner does not fence", "src/sched/bias.c",
          "kin__fence_seq(); /* fence: busy before revoked; its mirror is in kin__bias_revoke */",
          ""),
+    ],
+    "frame": [
+        ("frames are shown without an order", "src/mem/frame.c",
+         "kin__store_release(&pool->directory[first + i], chunk);",
+         "kin__store_relaxed(&pool->directory[first + i], chunk);"),
+        ("a frame is found without an order", "src/mem/frame.c",
+         "kin__load_acquire(&pool->directory[index >> CHUNK_BITS]);",
+         "kin__load_relaxed(&pool->directory[index >> CHUNK_BITS]);"),
+        ("it is not looked at whether a frame is cut already", "src/mem/frame.c",
+         "        if (kin__load_relaxed(&frame->name))\n            visit(frame, arg);",
+         "            visit(frame, arg);"),
+        ("the pool is locked by a store", LOCK,
+         "    if (KIN__UNLIKELY(kin__xchg_acquire_quiet(&lock->word, 1u) != 0))\n"
+         "        kin__lock_slow(&lock->word);",
+         "    kin__store_release_quiet(&lock->word, 1u);"),
+        ("the pool is left without an order", LOCK,
+         "kin__store_release_quiet(&lock->word, 0u);", "kin__store_quiet(&lock->word, 0u);"),
+        ("a batch is taken without the lock", "src/mem/frame.c",
+         "    kin__lock_take(&pool->lock, KIN__RANK_FRAME);\n    if (pool->batch_count) {",
+         "    if (pool->batch_count) {"),
+        ("a frame keeps its name", "src/mem/frame.h",
+         "    name += UINT64_C(1) << KIN__FRAME_INDEX_BITS;\n", ""),
     ],
     "idle": [
         ("a sleeper does not look again", "src/sched/idle.c",
@@ -240,6 +255,15 @@ MUTANTS = {
          "bool is_locked = kin__load_acquire(&o->owner) == owner;", "bool is_locked = true;"),
         ("it is not looked at again whether it has ended", "src/scope/obligation.c",
          "bool is_known = kin__load_relaxed(&o->frame.name) == name;", "bool is_known = true;"),
+        ("an end leaves the name as it was", "src/scope/obligation.c",
+         "kin__store_relaxed(&o->frame.name, name + (UINT64_C(1) << KIN__FRAME_INDEX_BITS));",
+         "(void)name;"),
+        ("the name is bumped when the lock is given", "src/scope/obligation.c",
+         "    end_locked(o);\n    kin__lock_give(&owner->lock, KIN__RANK_WAIT);\n"
+         "    kin__block_give",
+         "    kin__list_remove(&o->link);\n    kin__lock_give(&owner->lock, KIN__RANK_WAIT);\n"
+         "    kin__store_relaxed(&o->frame.name, kin__load_relaxed(&o->frame.name) +\n"
+         "                       (UINT64_C(1) << KIN__FRAME_INDEX_BITS));\n    kin__block_give"),
         ("an heir takes what has ended meanwhile", "src/scope/obligation.c",
          "    if (is_ours)\n        kin__list_push_back",
          "        kin__list_push_back"),
@@ -261,6 +285,17 @@ MUTANTS = {
         ("somebody gets in line by a store", "src/wait/mutex.c",
          "links = (word & WAITED) || kin__cas_relaxed(&mutex->word, &word, word | WAITED);",
          "links = (kin__store_relaxed(&mutex->word, word | WAITED), true);"),
+        ("who gets in line does not look whether the owner has ended", "src/wait/mutex.c",
+         "if (owner == me || kin__owner_is_over(owner))", "if (owner == me)"),
+        ("the end of an owner makes nobody look again", "src/wait/owner.c",
+         "    kin__frame_each(look_again, NULL);", ""),
+        ("an owner ends without a fence behind the note", "src/wait/owner.c",
+         "    kin__fence_seq();\n    kin__text_init", "    kin__text_init"),
+        ("who begins to wait reads the notes without a fence", "src/wait/owner.c",
+         "    kin__fence_after_rmw();\n", ""),
+        ("an owner is noted when those who wait have been looked for", "src/wait/owner.c",
+         "    note(kin__owner_of(task));\n", "    kin__frame_each(look_again, NULL);\n"
+         "    note(kin__owner_of(task));\n    return;\n"),
         ("who sees an event does not look whether it was let go", "src/wait/event.c",
          "    if (KIN__LIKELY(kin__crowd_is_quiet(&event->crowd)))\n        return true;",
          "    return true;"),

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Obligations: src/scope/obligation.c as it is: adopted by two at once, ended by a third.
+ * Obligations: src/scope/obligation.c as it is: adopted by two at once, ended by a third, or ended
+ * by two.
  *
- * However many adopt it, an obligation ends once, by whoever ends it or by the task that owes it
- * when that is over; and the list that it hangs on is in order whenever somebody looks at it.
+ * However many adopt or end it, an obligation ends once, by whoever ends it or by the task that
+ * owes it when that is over; the list that it hangs on is in order whenever somebody looks at it;
+ * and what is reserved in the same place afterwards is another one.
  */
 #include "under.h"
 
@@ -57,6 +59,15 @@ static void end_it(void *arg)
     count(kin_obligation_commit(obligation));
 }
 
+/* Ends it and reserves another, which has its frame if it was there to be ended. */
+static void end_and_reserve(void *arg)
+{
+    struct kin_obligation *next;
+    end_it(arg);
+    kin_atoms_assert(kin_obligation_reserve(KIN_OBLIGATION_USER, &next) == 0, "there is room");
+    kin_atoms_assert(kin_obligation_commit(next) == 0, "nobody else has ended it");
+}
+
 static struct kin__task *maker;
 
 static void start(unsigned threads)
@@ -106,6 +117,23 @@ static void begin_heirs(void *arg)
     under_spawn("ender", end_it, NULL);
 }
 
+static void begin_enders(void *arg)
+{
+    (void)arg;
+    start(2);
+    under_spawn("ender 1", end_and_reserve, NULL);
+    under_spawn("ender 2", end_and_reserve, NULL);
+}
+
+static void begin_end_and_leave(void *arg)
+{
+    (void)arg;
+    start(3);
+    under_spawn("heir", adopt, &leaves);
+    under_spawn("ender 1", end_it, NULL);
+    under_spawn("ender 2", end_it, NULL);
+}
+
 static void adopt_twice(void *arg)
 {
     adopt(&stays);
@@ -123,6 +151,10 @@ const struct harness harnesses[] = {
     {.name = "obligation_adopt_and_end", .begin = begin_two, .end = end},
     {.name = "obligation_adopt_and_end_c11", .begin = begin_two, .end = end,
      .memory = KIN_ATOMS_C11},
+    {.name = "obligation_two_enders", .begin = begin_enders, .end = end},
+    {.name = "obligation_two_enders_c11", .begin = begin_enders, .end = end,
+     .memory = KIN_ATOMS_C11},
+    {.name = "obligation_two_enders_and_an_heir", .begin = begin_end_and_leave, .end = end},
     {.name = "obligation_two_heirs", .begin = begin_heirs, .end = end, .arg = &stays},
     {.name = "obligation_two_heirs_one_leaves", .begin = begin_heirs, .end = end, .arg = &leaves,
      .is_deep = true},

@@ -36,9 +36,6 @@ class Builder:
         self.library = os.path.abspath(options.library)
         self.output = os.path.abspath(options.output)
         self.objects = {}
-        self.hinted = os.path.join(self.output, "hinted")
-        for file, old, new in harnesses.HINTS:
-            self.change(file, old, new, self.hinted)
 
     def call(self, command):
         done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -48,9 +45,7 @@ class Builder:
 
     def change(self, file, old, new, folder):
         """A copy of a file, below folder, in which new stands for old."""
-        hinted = os.path.join(self.hinted, file)
-        with open(hinted if os.path.exists(hinted) and folder != self.hinted
-                  else os.path.join(ROOT, file), encoding="utf-8") as source:
+        with open(os.path.join(ROOT, file), encoding="utf-8") as source:
             text = source.read()
         if text.count(old) != 1:
             raise Broken("%s has this %d times:\n%s" % (file, text.count(old), old))
@@ -73,7 +68,7 @@ class Builder:
         deps = target[:-2] + ".d"
         is_watched = os.path.basename(source) != "harness.c"
         path = source if os.path.isabs(source) else os.path.join(ROOT, source)
-        for prefix in [self.hinted] + list(before):
+        for prefix in before:
             if os.path.exists(os.path.join(prefix, source)):
                 path = os.path.join(prefix, source)
         includes = ["-I" + os.path.join(prefix, "src") for prefix in before]

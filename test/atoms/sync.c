@@ -3,14 +3,18 @@
  * Mutexes and events: src/wait/{mutex,event}.c as they are.
  *
  * What a mutex protects is plain memory: two who have it at once, or an unlock that orders nothing,
- * are a race. Nobody stays in line; one who is cancelled in line does not have it. An event on the
- * stack of the one who waits is gone when the wait is over.
+ * are a race. Nobody stays in line; one who is cancelled in line does not have it; whoever comes
+ * while its owner ends is told. An event on the stack of the one who waits is gone when the wait is
+ * over.
  */
 #include "under.h"
 
 #include "wait/mutex.h"
+#include "wait/owner.h"
 
 #include <kin/sync.h>
+
+#include <errno.h>
 
 static struct kin_mutex *mutex;
 static struct kin_event *event;
@@ -78,6 +82,41 @@ static void end_two(void *arg)
     end_mutex(arg);
 }
 
+/* ---- an owner that ends ---- */
+
+static void ignore_report(const struct kin_report *report, void *arg)
+{
+    (void)report, (void)arg;
+}
+
+/* The body has returned, and the nursery keeps the name. */
+static void end_as_owner(void *arg)
+{
+    (void)arg;
+    kin__owner_abandon(under_self());
+}
+
+static void lock_in_vain(void *arg)
+{
+    (void)arg;
+    kin_atoms_assert(kin_mutex_lock(mutex, KIN_NEVER) == -EOWNERDEAD, "it is told");
+}
+
+static void begin_abandon(void *arg)
+{
+    start();
+    under_sched()->config.on_report = ignore_report;
+    kin__owner_forget();
+    under_spawn("owner", end_as_owner, NULL);
+    for (int i = 0; i < *(const int *)arg; i++)
+        under_spawn(i ? "second" : "first", lock_in_vain, NULL);
+    /* it has had the mutex for long */
+    under_worker(0)->current = under_task(0);
+    kin__self_set(under_worker(0));
+    kin_atoms_assert(kin_mutex_lock(mutex, 0) == 0, "it is free");
+    kin__self_set(NULL);
+}
+
 /* ---- events ---- */
 
 static void wait_for(void *arg)
@@ -143,6 +182,9 @@ const struct harness harnesses[] = {
     {.name = "mutex_three_tasks", .begin = begin_three, .end = end_mutex, .arg = &one,
      .is_deep = true},
     {.name = "mutex_cancel", .begin = begin_cancel, .end = end_mutex, .arg = &one},
+    {.name = "mutex_owner_ends", .begin = begin_abandon, .arg = &one},
+    {.name = "mutex_owner_ends_c11", .begin = begin_abandon, .arg = &one, .memory = KIN_ATOMS_C11},
+    {.name = "mutex_owner_ends_before_two", .begin = begin_abandon, .arg = &two, .is_deep = true},
     {.name = "event_two_waiters", .begin = begin_event},
     {.name = "event_is_freed", .begin = begin_free},
     {.name = "event_reset", .begin = begin_reset},

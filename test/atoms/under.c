@@ -154,6 +154,12 @@ struct kin__frame *kin__frame_at(enum kin__frame_kind kind, uint64_t name)
     return index > 0 && index <= frames_count[kind] ? frames[kind][index] : NULL;
 }
 
+void kin__frame_each(void (*visit)(struct kin__frame *frame, void *arg), void *arg)
+{
+    for (unsigned i = 1; i <= frames_count[KIN__FRAME_TASK]; i++)
+        visit(frames[KIN__FRAME_TASK][i], arg);
+}
+
 static struct kin__frame *make_frame(enum kin__frame_kind kind)
 {
     struct kin__frame *frame = kin_atoms_alloc(bytes_of[kind]);

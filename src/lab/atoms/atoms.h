@@ -162,6 +162,34 @@ enum kin__update {
     KIN__UPDATE_NAND
 };
 
+#ifdef __SIZEOF_INT128__
+__extension__ typedef unsigned __int128 kin__wide;
+#else
+typedef uint64_t kin__wide;
+#endif
+
+/* What an update makes of an old value; bits above those of the atomic mean nothing. */
+static inline kin__wide kin__updated(enum kin__update kind, kin__wide old, kin__wide value)
+{
+    switch (kind) {
+    case KIN__UPDATE_SET:
+        return value;
+    case KIN__UPDATE_ADD:
+        return old + value;
+    case KIN__UPDATE_SUB:
+        return old - value;
+    case KIN__UPDATE_AND:
+        return old & value;
+    case KIN__UPDATE_OR:
+        return old | value;
+    case KIN__UPDATE_XOR:
+        return old ^ value;
+    case KIN__UPDATE_NAND:
+        return ~(old & value);
+    }
+    return old;
+}
+
 /* Orders are the compilers' numbers. */
 enum kin__order {
     KIN__ORDER_RELAXED,

@@ -276,27 +276,6 @@ void __tsan_atomic_signal_fence(int order)
 
 #ifdef __SIZEOF_INT128__
 
-static kin__wide updated(enum kin__update kind, kin__wide old, kin__wide value)
-{
-    switch (kind) {
-    case KIN__UPDATE_SET:
-        return value;
-    case KIN__UPDATE_ADD:
-        return old + value;
-    case KIN__UPDATE_SUB:
-        return old - value;
-    case KIN__UPDATE_AND:
-        return old & value;
-    case KIN__UPDATE_OR:
-        return old | value;
-    case KIN__UPDATE_XOR:
-        return old ^ value;
-    case KIN__UPDATE_NAND:
-        return ~(old & value);
-    }
-    return old;
-}
-
 /* expected NULL: whatever is there is replaced. */
 static kin__wide update_wide(volatile kin__wide *atomic, enum kin__update kind, kin__wide value,
                              const kin__wide *expected, uintptr_t pc)
@@ -306,7 +285,7 @@ static kin__wide update_wide(volatile kin__wide *atomic, enum kin__update kind, 
     kin__wide old = *atomic;
     bool writes = !expected || old == *expected;
     if (writes)
-        *atomic = updated(kind, old, value);
+        *atomic = kin__updated(kind, old, value);
     kin__atoms_wide_end((uintptr_t)atomic, writes, pc);
     leave(was_inside);
     return old;

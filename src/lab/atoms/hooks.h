@@ -71,7 +71,6 @@ KIN__HOOKS_ATOMIC(16, uint16_t)
 KIN__HOOKS_ATOMIC(32, uint32_t)
 KIN__HOOKS_ATOMIC(64, uint64_t)
 #ifdef __SIZEOF_INT128__
-__extension__ typedef unsigned __int128 kin__wide;
 KIN__HOOKS_ATOMIC(128, kin__wide)
 #endif
 

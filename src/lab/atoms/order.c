@@ -280,27 +280,6 @@ static inline void end_access(struct kin__flow *self, const char *what, uintptr_
     tick(self);
 }
 
-static uint64_t updated(enum kin__update kind, uint64_t old, uint64_t value)
-{
-    switch (kind) {
-    case KIN__UPDATE_SET:
-        return value;
-    case KIN__UPDATE_ADD:
-        return old + value;
-    case KIN__UPDATE_SUB:
-        return old - value;
-    case KIN__UPDATE_AND:
-        return old & value;
-    case KIN__UPDATE_OR:
-        return old | value;
-    case KIN__UPDATE_XOR:
-        return old ^ value;
-    case KIN__UPDATE_NAND:
-        return ~(old & value);
-    }
-    return old;
-}
-
 /* ---- SC, and the part of TSO that is memory ---- */
 
 static void put(struct place *place, uint64_t value, const struct kin__known *known)
@@ -572,13 +551,18 @@ static bool is_like_a_load(uint64_t old, uint64_t value, int order)
     return old == value && !releases(order) && !is_weak();
 }
 
+static uint64_t updated(enum kin__update kind, uint64_t old, uint64_t value, uint32_t size)
+{
+    return cut((uint64_t)kin__updated(kind, old, value), size);
+}
+
 uint64_t kin__atoms_update(uintptr_t address, uint32_t size, enum kin__update kind, uint64_t value,
                            int order, uintptr_t pc)
 {
     struct kin__atoms *a = &kin__atoms;
     if (a->phase == KIN__ATOMS_IDLE) {
         uint64_t old = raw_load(address, size);
-        raw_store(address, size, updated(kind, old, value));
+        raw_store(address, size, updated(kind, old, value, size));
         return old;
     }
     stop_here();
@@ -590,13 +574,13 @@ uint64_t kin__atoms_update(uintptr_t address, uint32_t size, enum kin__update ki
         if (order == KIN__ORDER_SEQ)
             touch(FENCE, KIN__TOUCH_WRITE);
         uint32_t at = weak_pick(self, place, NULL, order);
-        next = cut(updated(kind, place->stores[at].value, value), size);
+        next = updated(kind, place->stores[at].value, value, size);
         old = weak_update(self, place, at, next, order);
     } else {
         struct place *place = place_at(address, size);
         drain(self);
         old = raw_load(address, size);
-        next = cut(updated(kind, old, value), size);
+        next = updated(kind, old, value, size);
         touch(address, is_like_a_load(old, next, order) ? KIN__TOUCH_READ : KIN__TOUCH_WRITE);
         if (place->hands_on)
             take_over(self, &place->known, order);
