@@ -294,15 +294,14 @@ static bool read_end(int rc, uint8_t *came)
 
 static uint64_t hash_of(const unsigned char *item, size_t size)
 {
-    uint64_t hash = size;
-    for (; size >= 8; size -= 8, item += 8) {
-        uint64_t part;
-        memcpy(&part, item, 8);
+    uint64_t hash = size, part;
+    for (; size >= sizeof(part); size -= sizeof(part), item += sizeof(part)) {
+        memcpy(&part, item, sizeof(part));
         hash = kin__hash_u64(hash ^ part);
     }
-    for (; size > 0; size--)
-        hash = kin__hash_u64(hash ^ *item++);
-    return hash;
+    part = 0;
+    memcpy(&part, item, size);
+    return kin__hash_u64(hash ^ part);
 }
 
 void kin__lab_called(const void *queue, unsigned call, int rc, const void *item)

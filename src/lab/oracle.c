@@ -254,15 +254,17 @@ void kin__oracle_woken(const struct kin__player *player)
     if (won >= player->case_count || player->task->wait_status < 0 || w->player_count > FAIR_MAX)
         return;
     const struct kin__case *that = &player->cases[won];
-    const struct kin__readiness *of = readiness_of(that->ops);
-    for (uint32_t i = 1; of && of->is_fair && i < w->player_count; i++) {
+    for (uint32_t i = 1; i < w->player_count; i++) {
         const struct kin__player *other = &w->players[i];
-        if (other == player || !other->task || other->arrived > player->arrived ||
-            other->place != KIN__WORLD_NOBODY || !waits_for(other, that))
+        if (other->place != KIN__WORLD_NOBODY || other->arrived >= player->arrived ||
+            !other->case_count || !other->task || !waits_for(other, that))
             continue;
         /* alone: there is one thread; who is claimed is on its way */
         if (kin__load_relaxed(&other->task->ctl) & KIN__CLAIMED)
             continue;
+        const struct kin__readiness *of = readiness_of(that->ops);
+        if (!of || !of->is_fair)
+            return;
         kin__world_failf("fifo", KIN_PANICKED, other->path,
                          "%s has waited for %s longer than %s, which goes first", other->path,
                          that->ops->what, player->path);

@@ -32,6 +32,7 @@ static struct kin__lock lock; /* rank WAIT; the rest */
 static struct entry *table[SETS][WAYS];
 static struct kin__hash_key key;
 static bool has_key;
+static bool is_used; /* there may be an entry */
 
 /* The set of a name. */
 static struct entry **set_of_locked(const char *name)
@@ -112,12 +113,19 @@ void kin__namecache_put(const char *name, enum kin__dns_type type, enum kin__dns
     struct entry **place = place_locked(name, type);
     struct entry *before = *place;
     *place = entry;
+    is_used = true;
     kin__lock_give(&lock, KIN__RANK_WAIT);
     kin__heap_free(before);
 }
 
 void kin__namecache_clear(void)
 {
+    kin__lock_take(&lock, KIN__RANK_WAIT);
+    bool was_used = is_used;
+    is_used = false;
+    kin__lock_give(&lock, KIN__RANK_WAIT);
+    if (!was_used)
+        return; /* most programs look up no name, and some run one runtime after the other */
     for (unsigned i = 0; i < SETS * WAYS; i++) {
         kin__lock_take(&lock, KIN__RANK_WAIT);
         struct entry *entry = table[i / WAYS][i % WAYS];
