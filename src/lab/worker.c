@@ -431,6 +431,7 @@ void kin__lab_abort(const char *text)
     struct kin__worker *worker = w->worker;
     if (!w->is_running || !worker->stack)
         return; /* the host's own affair */
+    kin__self_set(worker); /* a blocking call has none: lab/offload.c */
     kin__world_fail("check", KIN_PANICKED, kin__player_path(w->current), text);
     w->is_closed = w->is_killed = w->is_lost = true; /* whoever is here is never gone on with */
     struct kin__stack *stack = worker->stack;

@@ -9,6 +9,7 @@
  */
 #include "park/thread.h"
 
+#include "base/lab.h"
 #include "plat/plat.h"
 #include "sched/blocks.h"
 #include "task/word.h"
@@ -25,6 +26,7 @@ static bool sleep_until(struct kin__task *task, kin_time deadline)
             if (left <= 0)
                 return false;
         }
+        KIN__LAB_ABORT("a blocking call waits for a task: in the lab it is one step");
         (void)kin__futex_wait(&task->woken, 0, left);
     }
     return true;

@@ -78,6 +78,34 @@ KIN_TEST(a_cancelled_caller_does_not_begin, "")
     EXPECT_EQ(kin_blocking(work, NULL, NULL, KIN_NEVER), KIN_NOTASK);
 }
 
+static int send_one(void *arg)
+{
+    return kin_chan_send(arg, &(int){1}, KIN_NEVER);
+}
+
+static int send_from_outside(void *arg)
+{
+    struct kin_chan *chan;
+    int value, sends = *(int *)arg;
+    KIN_LAB_OK(kin_chan_create(&chan, sizeof(int), 1));
+    for (int i = 0; i < sends; i++)
+        KIN_LAB_OK(kin_blocking(send_one, chan, NULL, KIN_NEVER));
+    KIN_LAB_OK(kin_chan_recv(chan, &value, KIN_NEVER));
+    kin_chan_unref(chan);
+    return 0;
+}
+
+KIN_TEST(a_blocking_call_that_would_wait_for_a_task_is_told_about, "")
+{
+    int sends = 1;
+    EXPECT_EQ(lab(KIN_LAB_RANDOM, 5, send_from_outside, &sends), 0);
+    sends = 2; /* the channel is full */
+    expect_oracle(send_from_outside, &sends, "check", KIN_PANICKED);
+    EXPECT(strstr(report.text, "waits for a task") != NULL);
+    sends = 1; /* and the next run is as good as any */
+    EXPECT_EQ(lab(KIN_LAB_RANDOM, 5, send_from_outside, &sends), 0);
+}
+
 static int reach_out(void *arg)
 {
     int fd = -1;
