@@ -313,21 +313,34 @@ static bool overwrite(struct kin__image *image, const void *bytes, size_t size, 
     return true;
 }
 
-/* Notes a change that is not on the disk yet; NULL: it is full. */
-static struct kin__disk_change *note(struct kin__node *file, const void *bytes, size_t size)
+/* A change that will be noted; NULL: the disk is full. */
+static struct kin__disk_change *make_change(const void *bytes, size_t size, int64_t offset)
 {
     struct kin__disk_change *change = kin__disk_alloc(sizeof(*change) + size);
     if (!change)
         return NULL;
+    change->is_cut = !bytes;
     change->size = size;
-    if (size)
+    change->offset = (size_t)offset;
+    if (bytes)
         memcpy(change->bytes, bytes, size);
-    *file->last = change;
-    file->last = &change->next;
+    return change;
+}
+
+/* What calls see has changed, and the disk will have to. 0, or -ENOSPC for one that was not made
+ * or was not done. */
+static int note(struct kin__node *file, struct kin__disk_change *change, bool is_done)
+{
     touch(file->key, KIN__LAB_WRITE);
     touch(kept_key(file), KIN__LAB_WRITE);
+    if (!is_done) {
+        give(change, change ? sizeof(*change) + change->size : 0);
+        return -ENOSPC;
+    }
+    *file->last = change;
+    file->last = &change->next;
     file->changed = calendar();
-    return change;
+    return 0;
 }
 
 int64_t kin__disk_read(struct kin__node *file, void *buf, size_t size, int64_t offset)
@@ -348,25 +361,17 @@ int64_t kin__disk_write(struct kin__node *file, const void *buf, size_t size, in
         return 0;
     if (offset > FILE_MAX || size > (size_t)(FILE_MAX - offset))
         return -EFBIG;
-    if (!overwrite(&file->now, buf, size, (size_t)offset))
-        return -ENOSPC;
-    struct kin__disk_change *change = note(file, buf, size);
-    if (!change)
-        return -ENOSPC;
-    change->offset = (size_t)offset;
-    return (int64_t)size;
+    struct kin__disk_change *change = make_change(buf, size, offset);
+    int rc = note(file, change, change && overwrite(&file->now, buf, size, (size_t)offset));
+    return rc < 0 ? rc : (int64_t)size;
 }
 
 int kin__disk_cut(struct kin__node *file, int64_t size)
 {
     if (size > FILE_MAX)
         return -EFBIG;
-    struct kin__disk_change *change = resize(&file->now, (size_t)size) ? note(file, NULL, 0) : NULL;
-    if (!change)
-        return -ENOSPC;
-    change->is_cut = true;
-    change->offset = (size_t)size;
-    return 0;
+    struct kin__disk_change *change = make_change(NULL, 0, size);
+    return note(file, change, change && resize(&file->now, (size_t)size));
 }
 
 size_t kin__disk_size(const struct kin__node *file)

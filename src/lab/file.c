@@ -256,6 +256,17 @@ static struct opened *opened_of(int fd, int *rc)
     return opened;
 }
 
+/* Gives a file another length. */
+static int cut(struct kin__node *file, int64_t size)
+{
+    int rc = 0;
+    if ((uint64_t)size > kin__disk_size(file))
+        rc = look_for_room();
+    else
+        make_room();
+    return rc < 0 ? rc : kin__disk_cut(file, size);
+}
+
 /* ---- opening ---- */
 
 /* What is there already, as the flags want it. */
@@ -293,7 +304,7 @@ int kin__file_open(const char *path, int flags, unsigned mode, bool may_wait)
     int rc = find_or_make(path, flags, mode, &node);
     if (rc == 0 && (flags & O_TRUNC) && (flags & O_ACCMODE) != O_RDONLY &&
         kin__disk_size(node) > 0)
-        rc = kin__disk_cut(node, 0);
+        rc = cut(node, 0);
     if (rc < 0)
         return rc;
     struct opened *opened = kin__disk_alloc(sizeof(*opened));
@@ -349,11 +360,7 @@ int kin__file_truncate(int fd, int64_t size)
     rc = check(opened, O_WRONLY);
     if (rc == 0 && fails("a write fails"))
         rc = -EIO;
-    if (rc == 0 && (uint64_t)size > kin__disk_size(opened->node))
-        rc = look_for_room();
-    else if (rc == 0)
-        make_room();
-    return rc < 0 ? rc : kin__disk_cut(opened->node, size);
+    return rc < 0 ? rc : cut(opened->node, size);
 }
 
 static int describe_node(const struct kin__node *node, struct stat *out)

@@ -20,7 +20,7 @@ static const struct {
     {"lost_item", "assert"},        {"dropped_reply", "obligation-leak"},
     {"restart_storm", "return"},    {"stale_timer", "assert"},
     {"torn_read", "assert"},        {"leak_on_error", "leak"},
-    {"short_read", "assert"},
+    {"short_read", "assert"},       {"torn_log", "assert"},
 };
 #define PAGES (sizeof(book) / sizeof(book[0]))
 

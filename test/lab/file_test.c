@@ -174,12 +174,38 @@ static int read_a_directory(void *arg)
     return 0;
 }
 
+static int send_a_file(void *arg)
+{
+    char buf[16] = "";
+    int fd, ends[2];
+    int64_t offset = 2;
+    size_t done;
+    (void)arg;
+    SAYS(make_file("a", "0123456789"), 0);
+    SAYS(kin_open("a", O_RDONLY, 0, &fd), 0);
+    SAYS(pipe(ends), 0);
+    SAYS(kin_sendfile(ends[1], fd, &offset, 4, &done, KIN_NEVER), 0);
+    SAYS(offset, 6);
+    SAYS(kin_sendfile(ends[1], fd, NULL, 3, &done, KIN_NEVER), 0); /* where the file is: at 0 */
+    SAYS(kin_read_full(ends[0], buf, 7, &done, KIN_NEVER), 0);
+    kin_lab_assert(strcmp(buf, "2345012") == 0, "it went through");
+    SAYS(kin_read(fd, buf, 1, KIN_NEVER), 1);
+    SAYS(buf[0], '3');
+    SAYS(kin_pread(ends[0], buf, 1, 0), -ESPIPE);
+    SAYS(kin_fsync(ends[0]), -EINVAL);
+    SAYS(kin_close(ends[0]), 0);
+    SAYS(kin_close(ends[1]), 0);
+    SAYS(kin_close(fd), 0);
+    return 0;
+}
+
 KIN_TEST(calls_say_what_they_say_outside, "")
 {
     EXPECT_EQ(lab(KIN_LAB_RANDOM, 3, ask_for_names, NULL), 0);
     EXPECT_EQ(lab(KIN_LAB_RANDOM, 3, ask_for_renames, NULL), 0);
     EXPECT_EQ(lab(KIN_LAB_RANDOM, 3, ask_for_bytes, NULL), 0);
     EXPECT_EQ(lab(KIN_LAB_RANDOM, 3, read_a_directory, NULL), 0);
+    EXPECT_EQ(lab(KIN_LAB_RANDOM, 3, send_a_file, NULL), 0);
 }
 
 static int leave_files(void *arg)
