@@ -32,10 +32,10 @@ SHOWN = 12000  # characters of a failure's output that go to the terminal
 FLOORS_HARD = ["task", "sched", "park", "wait", "scope", "api", "spec"]
 # Programs that use descriptors or files: run once more with each poller.
 POLLERS = ["uring", "epoll"]
-POLLER_TESTS = re.compile(r"^(wait/(poll|poller|io|net|file|copy|reader|writer|query|resolve|"
-                          r"select|uring|signal|process)|api/(io|net|net_soak|file|reader|"
-                          r"resolve|select_outside|blocking|signal|process|every_wait)|"
-                          r"stress/io_soak)_test$")
+POLLER_TESTS = re.compile(r"^(wait/(poll|poller|io|net|net_accept|file|copy|reader|writer|query|"
+                          r"resolve|select|uring|signal|process)|api/(io|io_fault|io_parts|net|"
+                          r"net_soak|file|reader|resolve|select_outside|blocking|signal|process|"
+                          r"every_wait)|stress/io_soak)_test$")
 HARD_MODES = ["park", "steal", "one", "wrap", "slow", "stack"]
 # Skips that are right, with KIN_STRICT too: what an emulator or a sanitizer cannot have.
 EXPECTED_SKIPS = [("valgrind", "mem/stack_test stacks_past_the_cap_on_guards_have_canaries"),

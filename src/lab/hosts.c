@@ -27,7 +27,7 @@ static char names[KIN__HOSTS_MAX][NAME_BYTES] = {"lab"};
 static struct link links[KIN__HOSTS_MAX][KIN__HOSTS_MAX]; /* both halves are the same */
 static unsigned count = 1;
 
-void kin__hosts_begin(void)
+void kin__hosts_end(void)
 {
     for (unsigned i = 0; i < count; i++)
         memset(links[i], 0, count * sizeof(links[i][0]));

@@ -31,6 +31,7 @@ bool kin__address_is_any(const struct kin__sockaddr *address);
 uint16_t kin__address_port(const struct kin__sockaddr *address);
 void kin__address_set_port(struct kin__sockaddr *address, uint16_t port);
 
-void kin__hosts_begin(void);
+/* The execution is over: there is one machine again. */
+void kin__hosts_end(void);
 
 #endif

@@ -13,7 +13,8 @@
  *     where root/1
  *     status -4119
  *     text root/1 is parked though an item is available
- *     sched root:4 root/1:2 root:1    who goes on, for how many steps
+ *     sched root:4 root/1:2 root:*    who goes on, for how many steps; *: until it cannot, which
+ *                                     is for lenient runs: a record of production has it
  *     choose 3 case 1/3 select        in step 3 one of three was chosen, number 1, at this label
  *     marks 4f2b:1 91c3:3             per step a hash of who could go on, and the set of them
  *     hash 0x8a3e
@@ -334,6 +335,9 @@ static int read_schedule(struct reader *reader, char *line)
         char *colon = strrchr(word, ':');
         uint64_t count = 0;
         const char *at = colon ? colon + 1 : "";
+        const uint32_t until = strcmp(at, "*") == 0 ? KIN__UNTIL : 0;
+        if (until)
+            at = "1";
         if (!colon || colon == word ||
             !take_number(&at, 10, STEPS_MAX - reader->pick_count, &count) || *at)
             return -EBADMSG;
@@ -346,7 +350,7 @@ static int read_schedule(struct reader *reader, char *line)
         if (!kin__room_fits(&reader->picks, reader->pick_count + (size_t)count, sizeof(uint32_t)))
             return -ENOMEM;
         for (; count; count--)
-            ((uint32_t *)reader->picks.base)[reader->pick_count++] = name;
+            ((uint32_t *)reader->picks.base)[reader->pick_count++] = name | until;
     }
     return 0;
 }

@@ -190,6 +190,7 @@ static void describe(const struct kin__engine *engine, const struct kin_lab_conf
         .directory = config->report_dir,
         .wall_ns = kin__host_now() - began,
         .engine = engine,
+        .failure = &result->failure,
     };
     out->text = kin__report_make(&finding, &out->replay_file);
 }

@@ -736,13 +736,13 @@ void kin__net_over(void)
     free_all(&flying);
 }
 
-void kin__net_begin(void)
+void kin__net_end(void)
 {
     for (uint32_t i = 0; i < sockets_count; i++)
         free_all(&sockets[i].inbox);
     free_all(&flying);
     sockets_count = ports = 0;
     bound = NULL;
-    kin__ends_begin();
-    kin__hosts_begin();
+    kin__ends_end();
+    kin__hosts_end();
 }

@@ -7,8 +7,9 @@
 
 /* There is a way again between machines: what was held back goes on. */
 void kin__net_healed(void);
-/* The runtime is over: nothing arrives any more. An execution begins: there is nothing. */
+/* The runtime is over: nothing arrives any more. */
 void kin__net_over(void);
-void kin__net_begin(void);
+/* The execution is over, and nothing is left of it. */
+void kin__net_end(void);
 
 #endif

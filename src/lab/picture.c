@@ -264,7 +264,7 @@ static void put_legend(const struct drawing *d)
 
 static void put_head(const struct drawing *d, const struct kin__finding *finding)
 {
-    const struct kin__engine_failure *failure = &kin__engine_result(finding->engine)->failure;
+    const struct kin__engine_failure *failure = finding->failure;
     char memory[256];
     struct kin__text text;
     unsigned height = d->bottom + 2 * MARGIN;
@@ -296,7 +296,7 @@ static void put_head(const struct drawing *d, const struct kin__finding *finding
 /* Why, below the lanes, in lines that fit. */
 static void put_why(const struct drawing *d, const struct kin__finding *finding)
 {
-    const char *why = kin__engine_result(finding->engine)->failure.text;
+    const char *why = finding->failure->text;
     size_t bytes = (d->width - 2 * MARGIN) / BYTE;
     unsigned y = d->bottom - 4 * LINE;
     for (unsigned i = 0; i < 4 && *why; i++, y += LINE) {

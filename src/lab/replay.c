@@ -29,7 +29,8 @@
 struct head {
     char test[128];
     uint32_t faults;
-    bool is_known; /* a bug that is still there */
+    bool is_known;  /* a bug that is still there */
+    bool is_record; /* made of a record of production: lenient, and only near what was */
 };
 
 /* False: it cannot be read, or it is no such file. */
@@ -47,6 +48,7 @@ static bool read_head(const char *path, struct head *head)
     if (strncmp(bytes, "kinlab ", 7) != 0)
         return false;
     head->is_known = kin__engine_note(bytes, "known", word, sizeof(word));
+    head->is_record = kin__engine_note(bytes, "record", word, sizeof(word));
     if (kin__engine_note(bytes, "faults", word, sizeof(word)))
         head->faults = kin__options_fault_bits(word);
     return kin__engine_note(bytes, "test", head->test, sizeof(head->test));
@@ -83,6 +85,24 @@ static int prepare(const struct kin__options *options, const char *path,
     return 0;
 }
 
+/* A file that does not fit, or never did: as far as it goes, then what is near. */
+static void run_near(const struct kin__options *options, struct kin_lab_config *config,
+                     const struct kin_lab_test *test, struct kin__verdict *verdict)
+{
+    struct kin__options used = *options;
+    used.is_lenient = true;
+    config->report_dir = options->reports;
+    kin__main_run(&used, config, test, verdict);
+    if (verdict->status < 0 && !verdict->result.has_diverged)
+        return;
+    used.is_lenient = false;
+    used.time_ns = NEAR_NS;
+    config->strategy = KIN_LAB_DPOR;
+    config->replay_file = NULL;
+    config->executions_max = 0;
+    kin__main_run(&used, config, test, verdict);
+}
+
 static int replay_one(const struct kin__options *options)
 {
     struct kin__options used = *options;
@@ -93,8 +113,11 @@ static int replay_one(const struct kin__options *options)
     if (prepare(options, options->file, &test, &config, &head) != 0)
         return 2;
     used.has_seed = false;
-    used.is_unshrunk = options->ask == KIN__ASK_REPLAY;
-    kin__main_run(&used, &config, test, &verdict);
+    used.is_unshrunk = options->ask == KIN__ASK_REPLAY && !head.is_record;
+    if (head.is_record)
+        run_near(&used, &config, test, &verdict);
+    else
+        kin__main_run(&used, &config, test, &verdict);
     int status = kin__main_tell(&used, test, &verdict);
     if (status == 1 && options->explains && !options->is_json)
         kin__explain(&used, &config, test, &verdict);
@@ -115,27 +138,6 @@ static void tell_near(const struct kin__options *options, const char *path, uint
     kin__main_say(STDOUT_FILENO, &text);
 }
 
-/* A file that no longer fits: as far as it goes, then what is near. */
-static void run_near(const struct kin__options *options, struct kin_lab_config *config,
-                     const struct kin_lab_test *test, struct kin__verdict *verdict)
-{
-    struct kin__options used = *options;
-    const char *path = config->replay_file;
-    used.is_lenient = true;
-    config->report_dir = options->reports;
-    kin__main_run(&used, config, test, verdict);
-    if (verdict->status < 0 && !verdict->result.has_diverged)
-        return;
-    used.is_lenient = false;
-    used.time_ns = NEAR_NS;
-    config->strategy = KIN_LAB_DPOR;
-    config->replay_file = NULL;
-    config->executions_max = 0;
-    kin__main_run(&used, config, test, verdict);
-    if (verdict->status == 0)
-        tell_near(options, path, verdict->runs);
-}
-
 static int regress_one(const struct kin__options *options, const char *path)
 {
     struct kin__options used = *options;
@@ -150,6 +152,8 @@ static int regress_one(const struct kin__options *options, const char *path)
     kin__main_run(&used, &config, test, &verdict);
     if (verdict.result.has_diverged)
         run_near(&used, &config, test, &verdict);
+    if (verdict.status == 0 && !config.replay_file)
+        tell_near(&used, path, verdict.runs);
     if (head.is_known && verdict.status < 0 && !verdict.is_error)
         return 0;
     if (head.is_known && verdict.status == 0)

@@ -40,6 +40,7 @@ struct kin__finding {
     const char *directory;  /* where files go; NULL: none are written */
     int64_t wall_ns;        /* how long it took until it was found; 0: unknown */
     const struct kin__engine *engine;
+    const struct kin__engine_failure *failure; /* of the engine, or what else a picture is of */
 };
 
 /* Where the files of a report are; "": it was not written. */

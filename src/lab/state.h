@@ -30,6 +30,7 @@
 #define KIN__NO_NAME UINT32_MAX   /* no name */
 #define KIN__ACTORS_MAX 65535u    /* in one run */
 #define KIN__NAMES_MAX (1u << 20) /* in all runs */
+#define KIN__UNTIL (1u << 31)     /* in a name that a lenient run follows: until it cannot go on */
 #define KIN__PATH_MAX 1024u       /* bytes of one path, the NUL among them */
 #define KIN__PCT_DEPTH_MAX 32u
 

@@ -274,10 +274,3 @@ bool kin__story_tell(struct kin__story *story, const struct kin__engine *engine)
     }
     return true;
 }
-
-void kin__story_forget(struct kin__story *story)
-{
-    kin__room_release(&story->rows_room);
-    kin__room_release(&story->actors_room);
-    *story = (struct kin__story){0};
-}

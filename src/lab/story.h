@@ -44,6 +44,11 @@ struct kin__story {
 
 /* Tells the run that was recorded last. False: no memory. The story is empty after init ({0}). */
 bool kin__story_tell(struct kin__story *story, const struct kin__engine *engine);
-void kin__story_forget(struct kin__story *story);
+static inline void kin__story_forget(struct kin__story *story)
+{
+    kin__room_release(&story->rows_room);
+    kin__room_release(&story->actors_room);
+    *story = (struct kin__story){0};
+}
 
 #endif

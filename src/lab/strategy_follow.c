@@ -136,7 +136,9 @@ static unsigned lenient_pick(struct kin__lab *s, const struct kin__menu *menu)
     const uint32_t *picks = script->picks.base;
 
     while (s->follow.pick < script->pick_count) {
-        unsigned actor = kin__menu_find(s, menu, picks[s->follow.pick++]);
+        const uint32_t pick = picks[s->follow.pick];
+        unsigned actor = kin__menu_find(s, menu, pick & ~KIN__UNTIL);
+        s->follow.pick += actor == KIN__NOBODY || !(pick & KIN__UNTIL);
         if (actor != KIN__NOBODY)
             return s->turn = actor;
     }

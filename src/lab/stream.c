@@ -29,7 +29,7 @@
 #include <sys/socket.h>
 
 #define ENDS_MAX 65536u  /* in one execution */
-#define ROOM_FIRST 256u  /* bytes of a ring; it grows */
+#define ROOM_FIRST 16384u /* bytes of a ring; it grows */
 #define SOON_NS INT64_C(1000000)      /* how late is late: */
 #define LONG_NS INT64_C(10000000000)
 
@@ -38,15 +38,11 @@ static uint32_t ends_count;
 
 /* ---- executions ---- */
 
-void kin__ends_begin(void)
+void kin__ends_end(void)
 {
     for (uint32_t i = 0; i < ends_count; i++) {
-        struct kin__stream *in = &ends[i].in;
-        char *bytes = in->bytes;
-        uint32_t room = in->room;
-        memset(&ends[i], 0, sizeof(ends[i]));
-        in->bytes = bytes;
-        in->room = room;
+        struct kin__stream kept = {.bytes = ends[i].in.bytes, .room = ends[i].in.room};
+        ends[i] = (struct kin__end){.in = kept};
     }
     ends_count = 0;
 }
@@ -174,35 +170,31 @@ static bool fits(struct kin__stream *in, uint32_t n)
         room *= 2;
     if (room == in->room)
         return true;
-    char *bytes = kin__host_alloc(room);
-    if (!bytes)
+    if (!kin__room_fits(&in->bytes, room, 1))
         return false;
-    uint32_t first = in->room - in->head < in->count ? in->room - in->head : in->count;
-    if (first)
-        memcpy(bytes, in->bytes + in->head, first);
-    if (in->count > first)
-        memcpy(bytes + first, in->bytes, in->count - first);
-    kin__host_free(in->bytes);
-    in->bytes = bytes;
+    char *bytes = in->bytes.base;
+    if (in->head + in->count > in->room) /* what went on at the begin goes on behind the end */
+        memcpy(bytes + in->room, bytes, in->head + in->count - in->room);
     in->room = room;
-    in->head = 0;
     return true;
 }
 
 static void put(struct kin__stream *in, const char *from, uint32_t n)
 {
+    char *bytes = in->bytes.base;
     uint32_t at = (in->head + in->count) % in->room;
     uint32_t first = in->room - at < n ? in->room - at : n;
-    memcpy(in->bytes + at, from, first);
-    memcpy(in->bytes, from + first, n - first);
+    memcpy(bytes + at, from, first);
+    memcpy(bytes, from + first, n - first);
     in->count += n;
 }
 
 static void get(struct kin__stream *in, char *to, uint32_t n)
 {
+    const char *bytes = in->bytes.base;
     uint32_t first = in->room - in->head < n ? in->room - in->head : n;
-    memcpy(to, in->bytes + in->head, first);
-    memcpy(to + first, in->bytes, n - first);
+    memcpy(to, bytes + in->head, first);
+    memcpy(to + first, bytes, n - first);
     in->head = (in->head + n) % in->room;
     in->count -= n;
     in->arrived -= n;

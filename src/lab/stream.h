@@ -14,6 +14,7 @@
 #define KIN_LAB_STREAM_H
 
 #include "lab/fds.h"
+#include "lab/room.h"
 #include "wait/timer.h"
 
 #define KIN__STREAM_BYTES 65536u /* in one direction: a writer waits then */
@@ -21,7 +22,7 @@
 enum kin__end_kind { KIN__END_PIPE, KIN__END_UNIX, KIN__END_TCP };
 
 struct kin__stream {
-    char *bytes; /* a ring of room bytes; kept from execution to execution */
+    struct kin__room bytes; /* a ring of room bytes; kept from execution to execution */
     uint32_t room;
     uint32_t head, count, arrived, flying;
     bool has_ended;             /* nobody writes any more; */
@@ -68,8 +69,8 @@ int64_t kin__sim_delay(void);
 
 /* There may be a way again for what is held. */
 void kin__ends_release(void);
-/* The runtime is over: nothing comes any more. */
+/* The runtime is over: nothing comes any more. The execution is: nothing is left. */
 void kin__ends_over(void);
-void kin__ends_begin(void);
+void kin__ends_end(void);
 
 #endif

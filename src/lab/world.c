@@ -183,7 +183,6 @@ void kin__world_begin(struct kin__engine *engine)
     kin__history_begin();
     kin__lifo_begin();
     kin__sims_begin();
-    kin__net_begin();
     kin__owner_forget();
     w->is_on = true;
     if (engine && kin__engine_is_recorded(engine)) {
@@ -198,6 +197,7 @@ void kin__world_end(void)
     struct kin__world *w = &kin__world;
     kin__oracle_end();
     kin__sims_end(kin__world_looks(KIN_ORACLE_LEAK));
+    kin__net_end();
     kin__lab_heap_end(kin__world_looks(KIN_ORACLE_LEAK));
     kin__record_end();
     kin__lab_gate.notes = 0;

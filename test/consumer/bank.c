@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A test of a user: two moves of money, in every order, with every cancellation and every lack of
- * memory. Compiled as C11 against the lab as it is installed. With PATIENCE=KIN_NEVER whoever counts
- * waits for ever when a move was cancelled, which the lab must find.
+ * memory. Compiled as C11 against the lab as it is installed. With PATIENCE=KIN_NEVER whoever
+ * counts waits for ever when a move was cancelled, which the lab must find.
  */
 #include <kin/kin.h>
 #include <kin/lab.h>

@@ -13,7 +13,7 @@
  *
  * Left out as a whole, because the lab has another truth or none: run, janus, priority, view and
  * strict (workers, profiles, counters), misuse (aborts), report (texts with addresses), random, and
- * all that reaches out of the process (io, net, file, reader, resolve, signal, process, blocking).
+ * what is outside of the process and not simulated (process, blocking, lock_cycles).
  *
  * An expectation that fails is a failure of the run: it is shrunk and told as a story, like those
  * that the oracles find.
@@ -85,7 +85,15 @@ static int conform_run(void *body)
 /* An expectation has failed. What fails on the lab's own stack ends the process, as ever. */
 static void conform_failed(const char *text)
 {
-    kin_lab_assert(false, text); /* does not return in a task */
+    static char line[512];
+    size_t at = 0;
+    for (; *text && at + 1 < sizeof(line); text++) {
+        char c = *text == '\n' ? ' ' : *text;
+        if (c != ' ' || (at && line[at - 1] != ' '))
+            line[at++] = c;
+    }
+    line[at] = '\0';
+    kin_lab_assert(false, line); /* does not return in a task */
     if (kin_in_lab() && !kin__world.is_running)
         longjmp(conform_out, 1);
 }
@@ -108,7 +116,8 @@ static void conform_add(struct kin_test *test)
 }
 
 /* Returns the steps of one run, or 0. */
-static uint64_t conform_by(enum kin_lab_strategy strategy, uint64_t runs, void (*body)(void))
+static uint64_t conform_by(enum kin_lab_strategy strategy, uint64_t runs, const char *name,
+                           void (*body)(void))
 {
     struct kin_lab_config config = KIN_LAB_CONFIG_INIT;
     struct kin_lab_report report = {0};
@@ -126,6 +135,8 @@ static uint64_t conform_by(enum kin_lab_strategy strategy, uint64_t runs, void (
         return 0; /* more tasks than it can search */
     if (rc < 0)
         printf("strategy %u\n%s\n", (unsigned)strategy, report.text);
+    if (rc < 0 && report.replay_file)
+        printf("again: KIN_LAB_REPLAY=%s with %s\n", report.replay_file, name);
     EXPECT_EQ(rc, 0);
     return report.executions ? report.steps / report.executions : 0;
 }
@@ -135,14 +146,14 @@ static void conform(const char *name, void (*body)(void))
     static const char *const turns[] = {CONFORM_ONLY_TURNS NULL};
     const char *wanted = getenv("KIN_LAB_RUNS");
     kin_test_on_fail = conform_failed;
-    uint64_t steps = conform_by(KIN_LAB_ROUND_ROBIN, 1, body);
+    uint64_t steps = conform_by(KIN_LAB_ROUND_ROBIN, 1, name, body);
     if (steps == 0 || conform_lists(turns, name))
         return;
     uint64_t runs = CONFORM_STEPS / kin_test_scale() / steps + 2;
     runs = wanted ? strtoull(wanted, NULL, 0) : runs < CONFORM_RUNS_MAX ? runs : CONFORM_RUNS_MAX;
-    conform_by(KIN_LAB_RANDOM, runs, body);
-    conform_by(KIN_LAB_PCT, runs, body);
-    conform_by(KIN_LAB_DPOR, runs, body);
+    conform_by(KIN_LAB_RANDOM, runs, name, body);
+    conform_by(KIN_LAB_PCT, runs, name, body);
+    conform_by(KIN_LAB_DPOR, runs, name, body);
 }
 
 #endif

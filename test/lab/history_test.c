@@ -10,6 +10,7 @@
 #include "base/rng.h"
 #include "lab/history.h"
 #include "wait/chan.h"
+#include "wait/queue.h"
 
 #include <stdlib.h>
 
@@ -294,6 +295,30 @@ KIN_TEST(a_channel_that_breaks_its_order_is_seen, "CH:5.1 CH:5.5")
     for (way = SWAP; way < WAYS; way++)
         expect_oracle(break_a_channel, &way, "linearizability", KIN_PANICKED);
     EXPECT(strstr(report.text, "no order of the calls on one channel explains") != NULL);
+}
+
+/* The same of a queue: what is in it changes its places. */
+static int break_a_queue(void *is_broken)
+{
+    struct kin_spsc *queue;
+    int got;
+    KIN_LAB_OK(kin_spsc_create(&queue, sizeof(int), 2));
+    struct kin__queue *q = (struct kin__queue *)(void *)queue;
+    for (int i = 1; i <= 2; i++)
+        KIN_LAB_OK(kin_spsc_send(queue, &i, KIN_NEVER));
+    if (is_broken)
+        memcpy(q->ring, (int[]){2, 1}, 2 * sizeof(int));
+    for (int i = 1; i <= 2; i++)
+        KIN_LAB_OK(kin_spsc_recv(queue, &got, KIN_NEVER));
+    kin_spsc_unref(queue);
+    return 0;
+}
+
+KIN_TEST(a_queue_that_breaks_its_order_is_seen, "CH:5.5")
+{
+    int yes;
+    EXPECT_EQ(lab(KIN_LAB_ROUND_ROBIN, 1, break_a_queue, NULL), 0);
+    expect_oracle(break_a_queue, &yes, "linearizability", KIN_PANICKED);
 }
 
 /* Two give, two take, one of each by a select, somebody closes. */

@@ -14,7 +14,8 @@ static char memory[4 << 20];
 
 static void draw(struct kin__engine *engine)
 {
-    struct kin__finding finding = {.test = "tiny<&>", .strategy = "random", .engine = engine};
+    struct kin__finding finding = {.test = "tiny<&>", .strategy = "random", .engine = engine,
+                                   .failure = &kin__engine_result(engine)->failure};
     struct kin__story story = {0};
     struct kin__text text;
     EXPECT(kin__story_tell(&story, engine));

@@ -16,7 +16,8 @@
 static const char *tell(struct kin__engine *engine, const char *directory, const char **file)
 {
     struct kin__finding finding = {
-        .test = "tiny", .strategy = "random", .directory = directory, .engine = engine};
+        .test = "tiny", .strategy = "random", .directory = directory, .engine = engine,
+        .failure = &kin__engine_result(engine)->failure};
     kin__lab_wish.program = "./t_tiny";
     return kin__report_make(&finding, file);
 }

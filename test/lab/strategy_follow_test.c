@@ -132,6 +132,32 @@ KIN_TEST(leniently_an_unknown_actor_is_left_out, "")
     (void)unlink(path);
 }
 
+KIN_TEST(leniently_an_open_block_lasts_until_its_actor_cannot_go_on, "")
+{
+    const struct small_program program = explore_lost_update();
+    const char *path = scratch_file();
+    struct kin__engine_config config = {
+        .strategy = KIN__STRATEGY_REPLAY, .replay = path, .is_lenient = true};
+    static const char text[] = "kinlab 1\nsched ghost:* root/0:* root:1 root/0:* root:*\nend\n";
+    FILE *file = fopen(path, "w");
+
+    EXPECT(file != NULL);
+    (void)fputs(text, file);
+    (void)fclose(file);
+    struct kin__engine *e = explore(&program, &config);
+    size_t count = 0, switches = 0;
+    const uint16_t *schedule = kin__engine_schedule(e, &count);
+    EXPECT_GT(count, 2);
+    EXPECT_EQ(schedule[0], 1);
+    for (size_t i = 1; i < count; i++)
+        switches += schedule[i] != schedule[i - 1];
+    EXPECT_LE(switches, 2); /* root/0 to its end, root to its own, whoever is left */
+    kin__engine_destroy(e);
+    config.is_lenient = false; /* strictly it says nothing */
+    EXPECT_STR(explore_result(&program, &config).failure.oracle, "diverged");
+    (void)unlink(path);
+}
+
 KIN_TEST(shrinking_may_start_from_a_file, "")
 {
     const struct small_program program = explore_lost_update();

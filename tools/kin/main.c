@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The program kin: a tour of the library, tests of the lab, and which library it is.
+ * The program kin: a tour of the library, tests of the lab, records, and which library it is.
  *
- *     kin demo [--quick] [--no-million]     kin lab program ...     kin version     kin help
+ *     kin demo [--quick] [--no-million]     kin lab program ...     kin record file
+ *     kin version     kin help
  */
 #include "tool.h"
 
@@ -19,6 +20,9 @@ static const char help_text[] =
     "  kin lab program ... [options]\n"
     "               runs programs of the lab, which find, shrink and replay bugs of\n"
     "               concurrency; kin lab program --help tells the options\n"
+    "  kin record file [options]\n"
+    "               what a program that ran with KIN_RECORD=file did, in words, as a picture,\n"
+    "               as a trace, as a schedule for the lab; kin record --help tells the options\n"
     "  kin version  the version of the library\n"
     "  kin help     this text\n";
 
@@ -43,6 +47,8 @@ int main(int argc, char **argv)
         status = demo_main(argc - 2, argv + 2);
     else if (strcmp(command, "lab") == 0)
         status = lab_main(argc - 2, argv + 2);
+    else if (strcmp(command, "record") == 0)
+        status = record_main(argc - 2, argv + 2);
     else if (strcmp(command, "version") == 0 || strcmp(command, "--version") == 0)
         status = version_main();
     else if (strcmp(command, "help") == 0 || strcmp(command, "--help") == 0)

@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Runs every test of the lab under fresh seeds, for as long as there is time.
+
+What runs: the conformance of kin in the lab (test/lab/conformance_*), and the remedies in the book of
+found bugs (examples/lab). The first seed comes from the date, so that each night has seeds of its
+own and everybody has those of the same night; --seed repeats a night. A test that fails is left
+alone from then on; its schedule is in the directory of reports, as a .kinlab file to be replayed and
+kept, beside what it printed. The status is 1 when a test has failed.
+"""
+import argparse
+import concurrent.futures
+import datetime
+import glob
+import os
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+RUNS = 2000   # schedules of each kind in one turn of a test
+LIMIT_S = 900  # for one turn
+STRATEGIES = ["random", "pct:2", "pct:3", "pct:5", "urw"]
+
+
+class Test:
+    """A program, and how it is asked for a block of seeds."""
+
+    def __init__(self, program, is_book):
+        self.program, self.is_book = program, is_book
+        self.name = os.path.basename(program)
+
+    def turn(self, seed, reports):
+        """(status, output) of one turn; the files of a failure go to reports."""
+        command, env = [self.program], dict(os.environ, KIN_LAB_REPORTS=reports)
+        if self.is_book:
+            first = seed * RUNS % 2**62 + 1
+            command += ["fixed", "-s", STRATEGIES[seed % len(STRATEGIES)], "--report-dir", reports,
+                        "--seeds", "%d..%d" % (first, first + RUNS - 1)]
+        else:
+            env.update(KIN_SEED=str(seed), KIN_LAB_RUNS=str(RUNS), KIN_TEST_SCALE="10")
+        try:
+            done = subprocess.run(command, cwd=ROOT, env=env, stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                  errors="replace", timeout=LIMIT_S, check=False)
+        except subprocess.TimeoutExpired as late:
+            return -1, "%s\nstopped after %d s" % (late.stdout or "", LIMIT_S)
+        return done.returncode, done.stdout
+
+
+def night(tests, seconds, seed, reports, jobs):
+    """Gives every test its turns until the time is over; returns (turns, those that failed)."""
+    end, turns, failed = time.time() + seconds, 0, []
+
+    def one(test, number):
+        if time.time() > end and number > 0: # the first turn of each is always made
+            return None
+        return test.turn(seed + number, reports)
+
+    number, left = 0, list(tests)
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        while left and (number == 0 or time.time() < end):
+            results = list(pool.map(lambda test: one(test, number), left))
+            for test, result in list(zip(left, results)):
+                turns += result is not None
+                if result is None or result[0] == 0:
+                    continue
+                os.makedirs(reports, exist_ok=True)
+                with open(os.path.join(reports, test.name + ".log"), "w", encoding="utf-8") as file:
+                    file.write(result[1])
+                print("FAIL %s seed %d\n%s" % (test.name, seed + number, result[1][-4000:]),
+                      flush=True)
+                left.remove(test)
+                failed.append(test.name)
+            number += 1
+    return turns, failed
+
+
+def build(directory, jobs):
+    """Builds what is run; returns the tests."""
+    subprocess.run(["cmake", "-S", ROOT, "-B", directory, "-DCMAKE_BUILD_TYPE=Release",
+                    "-DKIN_TESTS=ON"], stdout=subprocess.DEVNULL, check=True)
+    names = sorted(os.path.basename(path)[:-2] for path in glob.glob(
+        os.path.join(ROOT, "test", "lab", "conformance_*_test.c")))
+    book = sorted(os.path.basename(path)[:-2]
+                  for path in glob.glob(os.path.join(ROOT, "examples", "lab", "*.c")))
+    subprocess.run(["cmake", "--build", directory, "-j", str(jobs), "--target"] +
+                   ["test_lab_" + name for name in names] + ["example_lab_" + name for name in book],
+                   stdout=subprocess.DEVNULL, check=True)
+    return ([Test(os.path.join(directory, "test", "lab", name), False) for name in names] +
+            [Test(os.path.join(directory, "examples", "lab", name), True) for name in book])
+
+
+def main():
+    directory = os.path.abspath(os.path.join(os.environ.get("KIN_BUILD") or
+                                             os.path.join(ROOT, "build"), "nightly"))
+    jobs = os.cpu_count() or 2
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=3600)
+    parser.add_argument("--seed", type=int,
+                        default=int(datetime.date.today().strftime("%Y%m%d")) * 1000000)
+    parser.add_argument("--only", default="", help="only tests with this in their name")
+    parser.add_argument("--reports", default=os.path.join(directory, "reports"))
+    options = parser.parse_args()
+    tests = [test for test in build(directory, jobs) if options.only in test.name]
+    reports = os.path.abspath(options.reports)
+    os.makedirs(reports, exist_ok=True)
+    print("%d tests for %d s from seed %d on" % (len(tests), options.seconds, options.seed),
+          flush=True)
+    turns, failed = night(tests, options.seconds, options.seed, reports, jobs)
+    print("%d turns of %d tests, %d failed%s" % (
+        turns, len(tests), len(failed), "; reports are in " + reports if failed else ""))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
