@@ -8,22 +8,17 @@
 # "ok   name/bug_x (caught)". Anything else is a FAIL line with the reason. Each run is bounded in
 # memory, depth and time. The last line counts; the status is 1 when one failed.
 #
-#   run.sh            all models
+#   run.sh            all models, one on each CPU
 #   run.sh idle       only those whose name contains "idle"
+#   JOBS=1 run.sh     one after the other
 #   CC=clang run.sh   another compiler for the generated verifiers
 
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
-only=${1:-}
 cc=${CC:-cc}
+jobs=${JOBS:-$(nproc 2>/dev/null || echo 1)}
 seconds=300       # bound of one run
 megabytes=3000
-
-case model in *"$only"*) only= ;; esac
-only=${only%.pml}
-case $only in
--h | --help) sed -n '3,14s/^# \{0,1\}//p' "$0"; exit 0 ;;
-esac
 
 for tool in spin "$cc" timeout; do
     if ! command -v "$tool" >/dev/null 2>&1; then
@@ -36,20 +31,12 @@ done
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
-passed=0
-failed=0
-
-fail() {
-    echo "FAIL $1: $2"
-    failed=$((failed + 1))
-}
 
 # verify FILE OPTIONS: leaves the verifier's words in $work/out; false when it cannot be built or
 # ran out of time.
 verify() {
     file=$1
     shift
-    rm -f "$work"/pan* "$work"/out "$work"/*.trail
     (cd "$work" && spin -a "$@" "$here/$file.pml") >"$work/spin" 2>&1 || return 1
     (cd "$work" && "$cc" -w -O2 -DSAFETY -DNOFAIR -DMEMLIM=$megabytes -o pan pan.c) \
         >"$work/cc" 2>&1 || return 1
@@ -57,38 +44,56 @@ verify() {
     [ $? -ne 124 ]
 }
 
-# model NAME FILE OPTIONS...: must hold, over all states.
-model() {
+# check_model NAME FILE OPTIONS...: must hold, over all states.
+check_model() {
     name=$1
-    case $name in *"$only"*) ;; *) return ;; esac
     shift
     if ! verify "$@"; then
-        fail "$name" "cannot be built, or not finished in $seconds s"
+        echo "FAIL $name: cannot be built, or not finished in $seconds s"
     elif ! grep -q 'errors: 0$' "$work/out"; then
-        fail "$name" "$(grep '^pan:1:' "$work/out" | head -1)"
+        echo "FAIL $name: $(grep '^pan:1:' "$work/out" | head -1)"
     elif grep -Eq 'depth too small|reached -DMEMLIM|out of memory' "$work/out"; then
-        fail "$name" "the search was not complete"
+        echo "FAIL $name: the search was not complete"
     else
         echo "ok   $name ($(sed -n 's/^ *\([0-9.e+]*\) states, stored.*/\1/p' "$work/out") states)"
-        passed=$((passed + 1))
     fi
 }
 
-# control NAME FILE OPTIONS...: must be caught by an assertion or as an invalid end state.
-control() {
+# check_control NAME FILE OPTIONS...: must be caught by an assertion or as an invalid end state.
+check_control() {
     name=$1
-    case $name in *"$only"*) ;; *) return ;; esac
     shift
     if ! verify "$@"; then
-        fail "$name" "cannot be built, or not caught in $seconds s"
+        echo "FAIL $name: cannot be built, or not caught in $seconds s"
     elif grep -Eq '^pan:1: (assertion violated|invalid end state)' "$work/out"; then
         echo "ok   $name (caught)"
-        passed=$((passed + 1))
     else
-        fail "$name" "the planted bug was not caught"
+        echo "FAIL $name: the planted bug was not caught"
     fi
 }
 
+# One row of the list below, in a process of its own.
+if [ "${1:-}" = --one ]; then
+    check=check_$2
+    shift 2
+    $check "$@"
+    exit
+fi
+
+only=${1:-}
+case $only in
+-h | --help) sed -n '3,15s/^# \{0,1\}//p' "$0"; exit 0 ;;
+esac
+case model in *"$only"*) only= ;; esac
+only=${only%.pml}
+
+row() {
+    case $2 in *"$only"*) echo "$*" ;; esac
+}
+model() { row model "$@"; }
+control() { row control "$@"; }
+
+{
 model   park_wake                       park_wake -DROUNDS=2
 model   park_wake_3_parks               park_wake -DROUNDS=3 -DCANCELS=0
 model   park_wake_3_cancel              park_wake -DROUNDS=3 -DTIMEOUTS=0
@@ -208,6 +213,10 @@ control watch/bug_link_blind            watch -DBUG_LINK_BLIND
 control watch/bug_release_linked        watch -DBUG_RELEASE_LINKED
 control watch/bug_no_release            watch -DBUG_NO_RELEASE
 control watch/bug_no_prepare            watch -DBUG_NO_PREPARE
+} >"$work/rows"
 
+xargs -r -L 1 -P "$jobs" "$here/run.sh" --one <"$work/rows" | tee "$work/lines"
+passed=$(grep -c '^ok' "$work/lines")
+failed=$(($(wc -l <"$work/rows") - passed)) # one that said nothing has failed
 echo "models: $passed passed, $failed failed, 0 skipped"
-[ $failed -eq 0 ]
+[ "$failed" -eq 0 ]
