@@ -78,6 +78,8 @@ int kin__sim_open(const struct kin__sim_ops *ops, void *object)
 void *kin__sim_get(int fd, const struct kin__sim_ops *ops)
 {
     const struct sim *sim = sim_of(fd);
+    if (sim)
+        kin__lab_touch(sim, KIN__LAB_READ);
     return sim && sim->ops && (!ops || sim->ops == ops) ? sim->object : NULL;
 }
 
@@ -162,6 +164,8 @@ void kin__sims_end(bool is_looking)
 static struct sim *get(int fd, int64_t *rc)
 {
     struct sim *sim = sim_of(fd);
+    if (sim)
+        kin__lab_touch(sim, KIN__LAB_READ);
     if (sim && sim->ops)
         return sim;
     *rc = fd >= 0 && fd < KIN__SIM_FIRST ? KIN_UNSUPPORTED : -EBADF;
@@ -173,6 +177,7 @@ int kin__fd_close(int fd)
     struct sim *sim = sim_of(fd);
     if (!sim)
         return kin__host_close(fd);
+    kin__lab_touch(sim, KIN__LAB_WRITE);
     if (!sim->ops)
         return -EBADF;
     const struct kin__sim_ops *ops = sim->ops;

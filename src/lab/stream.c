@@ -335,6 +335,8 @@ static void finish(struct kin__end *end)
     kin__lab_touch(&end->error, KIN__LAB_WRITE);
     kin__lab_touch(out, KIN__LAB_WRITE);
     end->is_mute = true;
+    if (out->is_wanted && !end->is_closed) /* whoever waits for room here is told that, too */
+        kin__sim_tell(end->fd, KIN__READY_WRITE);
     if (out->has_ended)
         return;
     out->has_ended = true;

@@ -106,6 +106,35 @@ KIN_TEST(what_the_program_opens_itself_is_simulated_too, "")
     expect_well(kin_lab_run(&config, by_hand, NULL, &report));
 }
 
+static unsigned before, after;
+
+static int shut_it(void *arg)
+{
+    int rc = kin_shutdown(*(int *)arg, SHUT_WR);
+    before += rc == 0;
+    after += rc == -EBADF;
+    return 0;
+}
+
+static int close_it(void *arg)
+{
+    int fds[2];
+    (void)arg;
+    kin_lab_assert(socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0, "a pair");
+    KIN_NURSERY(n);
+    KIN_LAB_OK(kin_spawn(&n, shut_it, &fds[0]));
+    kin_close(fds[0]);
+    kin_close(fds[1]);
+    return kin_nursery_join(&n, NULL);
+}
+
+KIN_TEST(a_close_and_a_shutdown_are_tried_in_both_orders, "")
+{
+    expect_well(lab(KIN_LAB_DPOR, 0, close_it, NULL));
+    EXPECT_GT(before, 0);
+    EXPECT_GT(after, 0);
+}
+
 /* ---- copies ---- */
 
 static int copy_some(void *arg)

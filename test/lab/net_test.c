@@ -645,3 +645,137 @@ KIN_TEST(after_chaos_a_client_that_insists_is_answered, "")
 {
     expect_well(lab_with(KIN_LAB_RANDOM, 200, KIN_FAULT_NET | KIN_FAULT_CHAOS, come_to_rest, NULL));
 }
+
+/* ---- random small programs: no outcome is missed ---- */
+
+#define ACTORS 3u
+#define OPS 3u
+#define OUTCOMES 4096u
+
+static struct {
+    uint8_t ops[ACTORS][OPS], on[ACTORS][OPS];
+    int32_t results[ACTORS][OPS];
+    int fds[6]; /* two pairs, a listener, a socket for datagrams */
+} random_program;
+
+static uint64_t outcomes[OUTCOMES];
+static size_t outcomes_count;
+static bool is_collecting;
+static unsigned missed;
+
+/* What one operation comes back with, which may wait for a moment. */
+static int do_one(unsigned op, unsigned on)
+{
+    static char much[40000]; /* two of them do not fit */
+    int fd = random_program.fds[on % 4], conn;
+    kin_time deadline = on & 16 ? kin_after(KIN_SEC(1)) : 0;
+    char buf[8];
+    switch (op) {
+    case 0:
+        return kin_write(fd, much, on & 32 ? sizeof(much) : 2, NULL, deadline);
+    case 1:
+        return (int)kin_read(fd, on & 32 ? much : buf, on & 32 ? sizeof(much) : 1 + on % 3,
+                             deadline);
+    case 2:
+        return kin_shutdown(fd, on % 3 == 0 ? SHUT_RDWR : on % 3 == 1 ? SHUT_WR : SHUT_RD);
+    case 3:
+        return kin_fd_wait(fd, 1 | 4, 0); /* POLLIN, POLLOUT */
+    case 4:
+        return kin_close(fd);
+    case 5: {
+        int rc = kin_tcp_connect("127.0.0.1:7000", &conn, kin_after(KIN_SEC(1)));
+        if (rc == 0)
+            rc = kin_write(conn, "c", 1, NULL, 0);
+        return rc; /* it stays open */
+    }
+    case 6: {
+        int rc = kin_accept(random_program.fds[4], &conn, deadline);
+        return rc < 0 ? rc : (int)kin_read(conn, buf, 8, deadline);
+    }
+    case 7:
+        return (int)kin_udp_send(random_program.fds[5], "d", on % 3, "127.0.0.1:7000", 0);
+    case 8:
+        return (int)kin_udp_recv(random_program.fds[5], buf, 8, NULL, 0, deadline);
+    default: {
+        struct kin_case cases[2] = {kin_case_read(fd), kin_case_after(KIN_SEC(1))};
+        return kin_select(cases, 2, KIN_NEVER);
+    }
+    }
+}
+
+static int act(void *arg)
+{
+    unsigned me = *(unsigned *)arg;
+    for (unsigned i = 0; i < OPS; i++)
+        random_program.results[me][i] =
+            do_one(random_program.ops[me][i], random_program.on[me][i]);
+    return 0;
+}
+
+static void note_outcome(void)
+{
+    uint64_t hash = 14695981039346656037u;
+    for (unsigned i = 0; i < ACTORS * OPS; i++)
+        hash = (hash ^ (uint32_t)random_program.results[i / OPS][i % OPS]) * 1099511628211u;
+    for (size_t i = 0; i < outcomes_count; i++) {
+        if (outcomes[i] == hash)
+            return;
+    }
+    missed += !is_collecting;
+    if (is_collecting && outcomes_count < OUTCOMES)
+        outcomes[outcomes_count++] = hash;
+}
+
+static int random_run(void *arg)
+{
+    static unsigned numbers[ACTORS] = {0, 1, 2};
+    int *fds = random_program.fds;
+    (void)arg;
+    kin_lab_assert(socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0, "a pair");
+    kin_lab_assert(socketpair(AF_UNIX, SOCK_STREAM, 0, fds + 2) == 0, "another");
+    KIN_LAB_OK(kin_tcp_listen("127.0.0.1:7000", NULL, &fds[4]));
+    KIN_LAB_OK(kin_udp_open("127.0.0.1:7000", &fds[5]));
+    KIN_NURSERY(n);
+    for (unsigned i = 0; i < ACTORS; i++)
+        KIN_LAB_OK(kin_spawn(&n, act, &numbers[i]));
+    KIN_LAB_OK(kin_nursery_join(&n, NULL));
+    note_outcome();
+    return 0;
+}
+
+/* The next number of a seed. */
+static uint32_t draw(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(*state >> 33);
+}
+
+KIN_TEST(no_outcome_of_a_random_program_is_missed, "")
+{
+    uint64_t state = kin_test_seed();
+    size_t most = 0;
+    for (unsigned i = 0; i < 30 / kin_test_scale(); i++) {
+        struct kin_lab_config config = KIN_LAB_CONFIG_INIT;
+        for (unsigned k = 0; k < ACTORS * OPS; k++) {
+            random_program.ops[k / OPS][k % OPS] = (uint8_t)(draw(&state) % 10);
+            random_program.on[k / OPS][k % OPS] = (uint8_t)draw(&state);
+        }
+        config.strategy = KIN_LAB_DPOR;
+        config.faults = i % 3 == 0 ? KIN_FAULT_NET : 0;
+        config.oracles = ~KIN_ORACLE_LEAK;
+        config.executions_max = 3000;
+        outcomes_count = missed = 0;
+        is_collecting = true;
+        expect_well(kin_lab_run(&config, random_run, NULL, &report));
+        if (!report.exhausted)
+            continue;
+        is_collecting = false;
+        config.strategy = KIN_LAB_RANDOM;
+        config.executions_max = 300;
+        config.seed = state;
+        expect_well(kin_lab_run(&config, random_run, NULL, &report));
+        EXPECT_EQ(missed, 0);
+        most = outcomes_count > most ? outcomes_count : most;
+    }
+    EXPECT(most > 1 || kin_test_scale() > 1);
+}

@@ -238,6 +238,34 @@ KIN_TEST(a_select_for_room_ends_when_there_is_some, "")
     expect_well(lab(KIN_LAB_DPOR, 0, make_room, NULL));
 }
 
+static int write_more(void *arg)
+{
+    static char bytes[MUCH];
+    int rc = kin_write(*(const int *)arg, bytes, MUCH, NULL, KIN_NEVER);
+    kin_lab_assert(rc == -EPIPE, "it is told that nothing is written any more");
+    return 0;
+}
+
+static int end_a_writer(void *arg)
+{
+    int fds[2];
+    (void)arg;
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, fds) < 0)
+        return -EIO;
+    KIN_NURSERY(n);
+    KIN_LAB_OK(kin_spawn(&n, write_more, &fds[0]));
+    KIN_LAB_OK(kin_shutdown(fds[0], SHUT_WR));
+    int rc = kin_nursery_join(&n, NULL);
+    close_two(fds);
+    return rc;
+}
+
+KIN_TEST(a_writer_that_waits_hears_of_a_shutdown, "")
+{
+    expect_well(lab(KIN_LAB_DPOR, 0, end_a_writer, NULL));
+    EXPECT(report.exhausted);
+}
+
 /* ---- how it ends ---- */
 
 /* A connection within this machine. */
