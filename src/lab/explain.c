@@ -262,8 +262,8 @@ static void put_step(struct kin__text *out, const struct kin__story *story,
     }
 }
 
-/* What was made to go wrong, if anything was. */
-static bool put_fault(struct kin__text *out, const struct kin__story *story)
+/* What was made to go wrong, if anything was: it is needed, or shrinking had dropped it. */
+static bool put_fault(struct kin__text *out, const struct kin__story *story, const char *behind)
 {
     bool has_any = false;
     for (size_t i = 0; i < story->count; i++) {
@@ -271,8 +271,8 @@ static bool put_fault(struct kin__text *out, const struct kin__story *story)
         if (row->what != KIN__NOTE_FAULT && !strstr(row->words, "FAULT "))
             continue;
         if (!has_any)
-            kin__text_str(out, "explain:  it fails because of what goes wrong here, in any "
-                               "order:\n");
+            kin__text_printf(out, "explain:  it fails because of what goes wrong here%s:\n",
+                             behind);
         has_any = true;
         kin__text_printf(out, "    step %llu: %s  (%s)\n", (unsigned long long)row->step,
                          row->words, row->place);
@@ -286,15 +286,17 @@ static void tell(const struct schedule *schedule, const struct change *change,
     char memory[8192];
     struct kin__text text;
     kin__text_init(&text, memory, sizeof(memory));
+    bool has_fault = put_fault(&text, story, change->is_found ? "" : ", in any order");
     if (change->is_found) {
         const struct block *a = &schedule->blocks[change->to];
         const struct block *b = &schedule->blocks[change->from];
-        kin__text_str(&text, "explain:  it fails because this comes first:\n");
+        kin__text_str(&text, has_fault ? "  and because this comes first:\n"
+                                       : "explain:  it fails because this comes first:\n");
         put_step(&text, story, a, place_of(schedule, change));
         kin__text_str(&text, "  and this second:\n");
         put_step(&text, story, b, b->first + change->front - 1);
         kin__text_str(&text, "  the other way round the run passes\n");
-    } else if (!put_fault(&text, story)) {
+    } else if (!has_fault) {
         kin__text_str(&text, "explain:  no two steps can change places so that the run passes: the "
                              "failure does not\n          hang on their order\n");
     }

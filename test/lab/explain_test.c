@@ -9,6 +9,7 @@
 #include <kin/kin.h>
 
 #include <dirent.h>
+#include <sys/socket.h>
 
 static int set(void *arg)
 {
@@ -34,6 +35,25 @@ KIN_LAB(fails_always, .strategy = KIN_LAB_DPOR)
     KIN_LAB_OK(kin_spawn(&n, set, &value));
     KIN_LAB_OK(kin_nursery_join(&n, NULL));
     kin_lab_assert(value == 2, "the value is two");
+    return 0;
+}
+
+/* A read that is short is taken for all there is. */
+static int put_two(void *arg)
+{
+    return kin_write(*(int *)arg, "ab", 2, NULL, KIN_NEVER);
+}
+
+KIN_LAB(fails_by_a_fault, .strategy = KIN_LAB_DPOR, .faults = KIN_FAULT_NET)
+{
+    int fds[2];
+    char buf[2];
+    kin_lab_assert(socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0, "a pair");
+    KIN_NURSERY(n);
+    KIN_LAB_OK(kin_spawn(&n, put_two, &fds[0]));
+    KIN_LAB_OK(kin_nursery_join(&n, NULL));
+    ssize_t got = kin_read(fds[1], buf, 2, KIN_NEVER);
+    kin_lab_assert(got < 0 || got == 2, "both bytes are there");
     return 0;
 }
 
@@ -81,6 +101,14 @@ KIN_TEST(what_fails_in_any_order_is_said_to, "")
     EXPECT_EQ(explain("fails_always"), 1);
     EXPECT_EQ(clear(), 3);
     EXPECT(strstr(main_out, "explain:  no two steps can change places") != NULL);
+}
+
+KIN_TEST(a_fault_is_named, "")
+{
+    EXPECT_EQ(explain("fails_by_a_fault"), 1);
+    EXPECT_EQ(clear(), 3);
+    EXPECT(strstr(main_out, "explain:  it fails because of what goes wrong here") != NULL);
+    EXPECT(strstr(main_out, "FAULT short ") != NULL);
 }
 
 KIN_TEST(without_a_file_there_is_nothing_to_change, "")
