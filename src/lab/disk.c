@@ -7,7 +7,8 @@
  *
  *     a change of a name   it is there or not, whatever became of other names; those of one name
  *                          come in order, and a rename is there with both its names or with none
- *     a write              it is there, it is not, or the first half of it is
+ *     a write              it is there or not, or either half of it is; or, where the file grew
+ *                          with it, zeros are in its place
  *     a cut                it is there, or it is not and neither is what came behind it
  *
  * Each of these is a choice whose first answer loses nothing, so that a shrunk failure loses as
@@ -382,11 +383,37 @@ size_t kin__disk_size(const struct kin__node *file)
 
 /* ---- what lasts ---- */
 
-/* The first size bytes of a write, or a cut, on the disk. */
-static bool apply(struct kin__node *file, const struct kin__disk_change *change, size_t size)
+/* What may have become of a change. */
+enum way { DONE, LOST, FIRST_HALF, SECOND_HALF, ZEROS };
+
+/* How many there are of a change: the first so many. */
+static uint32_t ways_of(const struct kin__node *file, const struct kin__disk_change *change)
 {
-    return change->is_cut ? resize(&file->kept, change->offset)
-                          : overwrite(&file->kept, change->bytes, size, change->offset);
+    if (change->is_cut || change->size < 2)
+        return LOST + 1;
+    return change->offset + change->size > file->kept.size ? ZEROS + 1 : SECOND_HALF + 1;
+}
+
+/* A change, or what is left of it, on the disk. */
+static bool apply(struct kin__node *file, const struct kin__disk_change *change, enum way way)
+{
+    size_t half = change->size / 2;
+    switch (way) {
+    case DONE:
+        return change->is_cut
+                   ? resize(&file->kept, change->offset)
+                   : overwrite(&file->kept, change->bytes, change->size, change->offset);
+    case FIRST_HALF:
+        return overwrite(&file->kept, change->bytes, half, change->offset);
+    case SECOND_HALF:
+        return overwrite(&file->kept, change->bytes + half, change->size - half,
+                         change->offset + half);
+    case ZEROS:
+        return resize(&file->kept, change->offset + change->size);
+    case LOST:
+        break;
+    }
+    return true;
 }
 
 void kin__disk_lose(struct kin__node *file)
@@ -451,7 +478,7 @@ int kin__disk_sync(struct kin__node *node)
         return 0;
     }
     for (const struct kin__disk_change *change = node->first; change; change = change->next) {
-        if (!apply(node, change, change->size))
+        if (!apply(node, change, DONE))
             return -ENOSPC;
     }
     kin__disk_lose(node); /* nothing is left to be written */
@@ -516,18 +543,21 @@ static void restore_names(void)
 
 static void crash_file(struct kin__node *file)
 {
+    static const char *const told[] = {
+        [LOST] = "the crash loses a write to",
+        [FIRST_HALF] = "the crash leaves the first half of a write to",
+        [SECOND_HALF] = "the crash leaves the second half of a write to",
+        [ZEROS] = "the crash leaves zeros for a write to",
+    };
     for (const struct kin__disk_change *change = file->first; change; change = change->next) {
-        uint32_t how = kin__lab_choose(KIN__CHOICE_CASE, change->size > 1 ? 3 : 2,
-                                       change->is_cut ? "a cut after a crash"
-                                                      : "a write after a crash");
-        if (how)
-            tell(change->is_cut ? "the crash undoes the cutting of"
-                 : how == 1     ? "the crash loses a write to"
-                                : "the crash leaves half of a write to", file->name);
-        if (how == 1 && change->is_cut)
-            break;
-        if (how != 1)
-            (void)apply(file, change, how ? change->size / 2 : change->size);
+        enum way way = (enum way)kin__lab_choose(
+            KIN__CHOICE_CASE, ways_of(file, change),
+            change->is_cut ? "a cut after a crash" : "a write after a crash");
+        if (way != DONE)
+            tell(change->is_cut ? "the crash undoes the cutting of" : told[way], file->name);
+        if (way == LOST && change->is_cut)
+            break; /* nor what comes behind it */
+        (void)apply(file, change, way);
     }
 }
 

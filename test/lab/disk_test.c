@@ -98,7 +98,22 @@ static int overwrite_twice(void *arg)
 KIN_TEST(a_write_is_there_or_not_or_half_of_it, "")
 {
     EXPECT_STR(outcomes_of(overwrite_twice),
-               "a=XYd a=XYd..Z a=Xld a=Xld..Z a=old a=old..Z");
+               "a=XYd a=XYd..Z a=Xld a=Xld..Z a=oYd a=oYd..Z a=old a=old..Z");
+}
+
+static int append(void *arg)
+{
+    struct kin__node *file = lasting("a", "old");
+    (void)arg;
+    put(file, "XYZ", 3);
+    kin__disk_crash();
+    note_disk();
+    return 0;
+}
+
+KIN_TEST(a_file_may_have_grown_without_its_bytes, "")
+{
+    EXPECT_STR(outcomes_of(append), "a=old a=old... a=old.YZ a=oldX a=oldXYZ");
 }
 
 static int cut_and_write(void *arg)

@@ -6,6 +6,7 @@
  * finds tells what depends on what, and the outcomes that it finds are all that chance finds.
  */
 #include "lab/in_lab.h"
+#include "lab/report.h"
 
 #include <kin/file.h>
 #include <kin/io.h>
@@ -739,9 +740,11 @@ KIN_TEST(a_failure_is_repeated_from_its_file, "")
     config.strategy = KIN_LAB_REPLAY;
     config.replay_file = path;
     config.report_dir = NULL;
-    unsigned times = 1000 / kin_test_scale();
-    for (unsigned i = 0; i < times; i++)
-        EXPECT_EQ(kin_lab_run(&config, save_and_crash, &saving, &report), KIN_PANICKED);
+    config.executions_max = 1000;
+    kin__lab_wish.keeps_going = true;
+    EXPECT_EQ(kin_lab_run(&config, save_and_crash, &saving, &report), KIN_PANICKED);
+    EXPECT_EQ(report.executions, 1000);
+    EXPECT_EQ(kin__lab_wish.result.failures, 1000);
     char command[64];
     snprintf(command, sizeof command, "rm -r %s", dir);
     EXPECT_EQ(system(command), 0);
