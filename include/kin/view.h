@@ -33,19 +33,45 @@ struct kin_stats {
  * kin_stats_get - counters of the runtime that the caller is in.
  * @out: receives them.
  *
+ * Example:
+ *     void show_load(void)
+ *     {
+ *         struct kin_stats stats;
+ *         if (kin_stats_get(&stats) == 0)
+ *             printf("%llu tasks on %u workers\n", (unsigned long long)stats.tasks_live,
+ *                    stats.workers);
+ *     }
+ *
  * From:    task
  * Returns: 0, KIN_NOTASK, -EINVAL for NULL
  */
 KIN_API int kin_stats_get(struct kin_stats *out);
 
 /**
- * kin_dump - print every task: name, state, where it was spawned, what it waits for.
+ * kin_dump - print every task: name, state, what it waits for, whose child it is.
  * @fd: where to.
  *
- * Ends with the workers, their states and the latest scale decisions with their reasons.
+ * A line for each task, with the task and the nursery that it belongs to, its entry and where it
+ * was spawned. Nobody is stopped: each line was true when it was made. Behind them comes how many
+ * tasks there are that do the same, which is the line to begin with when there are many; then the
+ * workers, their states, and the latest scale decisions with their reasons.
+ *
+ *     task 67108865 (main): running, entry 0x401136, spawned at 0x401200
+ *     task 67108866 (reader): parked on sleep, child of task 67108865 (main) in nursery 67108865
+ *     (requests), entry 0x401150, spawned at 0x401250                              one line
+ *     2 tasks: 1 running, 1 parked on sleep
+ *     worker 0: active, 12 slices, 0 queued
+ *
+ * Example:
+ *     int show_all(void *arg)
+ *     {
+ *         int rc = kin_dump(2);
+ *         return rc < 0 ? rc : kin_nursery_join(arg, NULL);
+ *     }
  *
  * From:    task
- * Returns: 0, KIN_NOTASK
+ * Parks:   no; writing may block the thread
+ * Returns: 0, KIN_NOTASK, -EBADF when fd is not open for writing, -errno of a write that failed
  */
 KIN_API int kin_dump(int fd);
 
@@ -103,7 +129,8 @@ KIN_API int kin_record_dump(int fd);
  *
  * From:    task
  * Parks:   no
- * Returns: how many rings there are, KIN_NOTASK
+ * Returns: how many rings there are, KIN_NOTASK, -EBADF when fd is not open for writing, -errno of
+ *          a write that failed
  * Spec:    [A13]
  */
 KIN_API int kin_lock_cycles(int fd);

@@ -210,8 +210,9 @@ unsigned kin__cpu_quota(const char *root);
 
 /* Copies memory that may be gone: false when it is. For peeks, through the kernel. */
 bool kin__plat_peek(const void *from, void *to, size_t size);
-/* Writes text to a descriptor, whole, retrying; usable in a signal handler. */
-void kin__plat_write(int fd, const char *text, size_t size);
+/* Writes text to a descriptor, whole, retrying; usable in a signal handler. 0 or -errno, for
+ * whoever can do something about it. */
+int kin__plat_write(int fd, const char *text, size_t size);
 _Noreturn void kin__plat_abort(void);
 /* Environment variable or NULL; always NULL in a program with raised privileges. */
 const char *kin__plat_env(const char *name);

@@ -137,6 +137,7 @@ struct search {
     int fd;
     struct kin__sched *sched;
     size_t found;
+    int rc; /* of the first write that failed */
 };
 
 static void look_at(struct kin__frame *frame, void *arg)
@@ -157,7 +158,8 @@ static void look_at(struct kin__frame *frame, void *arg)
                          ring.waits[i].ops->what, ring.waits[i].object,
                          (unsigned long long)kin__task_id(holder));
         kin__text_end_line(&text);
-        kin__plat_write(search->fd, memory, text.len);
+        if (search->rc == 0)
+            search->rc = kin__plat_write(search->fd, memory, text.len);
     }
 }
 
@@ -167,7 +169,8 @@ int kin_lock_cycles(int fd)
     if (!self || !kin__worker_current(self))
         return KIN_NOTASK;
     kin__entry_check_self();
-    struct search search = {fd, self->sched, 0};
-    kin__frame_each(look_at, &search);
-    return (int)search.found;
+    struct search search = {fd, self->sched, 0, (int)kin__fd_write(fd, "", 0)};
+    if (search.rc == 0) /* it can be told, if there is anything */
+        kin__frame_each(look_at, &search);
+    return search.rc < 0 ? search.rc : (int)search.found;
 }

@@ -15,6 +15,7 @@
 #include "wait/timer.h"
 
 #include <errno.h>
+#include <string.h>
 
 int kin_stats_get(struct kin_stats *out)
 {
@@ -56,16 +57,53 @@ int kin_stats_get(struct kin_stats *out)
 
 /* ---- the dump ---- */
 
-struct dump {
-    int fd;
-    struct kin__sched *sched;
-    struct kin__task *self;
+#define KINDS_MAX 16u /* of doings that are counted apart; the others are counted together */
+
+/* How many tasks do the same. */
+struct kind {
+    const char *doing, *waiting;
+    size_t count;
 };
 
-static void put(const struct dump *dump, struct kin__text *line)
+struct dump {
+    int fd;
+    int rc; /* of the first write that failed */
+    struct kin__sched *sched;
+    struct kin__task *self;
+    struct kind kinds[KINDS_MAX];
+    size_t count;       /* tasks in all */
+    size_t unsaid;      /* bytes in the buffer */
+    char memory[2048];  /* lines that are not written yet */
+};
+
+static void flush(struct dump *dump)
+{
+    if (dump->rc == 0)
+        dump->rc = kin__plat_write(dump->fd, dump->memory, dump->unsaid);
+    dump->unsaid = 0;
+}
+
+static void put(struct dump *dump, struct kin__text *line)
 {
     kin__text_end_line(line);
-    kin__plat_write(dump->fd, line->buf, line->len);
+    if (line->len > sizeof(dump->memory) - dump->unsaid)
+        flush(dump);
+    memcpy(dump->memory + dump->unsaid, line->buf, line->len);
+    dump->unsaid += line->len;
+}
+
+static void count(struct dump *dump, const char *doing, const char *waiting)
+{
+    dump->count++;
+    for (unsigned i = 0; i < KINDS_MAX; i++) {
+        struct kind *kind = &dump->kinds[i];
+        if (kind->count == 0)
+            *kind = (struct kind){doing, waiting, 0};
+        if (kind->doing == doing && kind->waiting == waiting) {
+            kind->count++;
+            return;
+        }
+    }
 }
 
 /* A peek at a field that only the task's worker writes, while that worker goes on: a moment old. */
@@ -84,18 +122,36 @@ static const char *doing(uint64_t word, bool is_begun, bool is_self)
     return word & KIN__OFF ? "parked" : "parking";
 }
 
+/* Which nursery, and whose. The owner stays as long as it has children. */
+static void put_parent_locked(const struct kin__scope *scope, struct kin__text *line)
+{
+    const struct kin__task *owner = kin__load_relaxed(&scope->owner); /* relaxed: locked */
+    if (!owner)
+        return; /* the root, which nobody owns */
+    kin__text_printf(line, ", child of task %llu (%s) in nursery %llu",
+                     (unsigned long long)kin__task_id(owner), kin__task_name(owner),
+                     (unsigned long long)kin__load_relaxed(&scope->frame.name)); /* relaxed: so */
+    if (scope->name)
+        kin__text_printf(line, " (%s)", scope->name);
+}
+
 /* One line about a task that cannot end meanwhile. */
-static void describe_locked(const struct dump *dump, const struct kin__task *task,
-                            struct kin__text *line)
+static void describe_locked(struct dump *dump, const struct kin__task *task,
+                            const struct kin__scope *scope, struct kin__text *line)
 {
     uint64_t word = kin__load_relaxed(&task->ctl);             /* relaxed: a snapshot */
     const char *waiting = kin__load_relaxed(&task->waiting);   /* relaxed: a snapshot */
+    const char *does = doing(word, has_begun(task), task == dump->self);
+    if (word & KIN__CLAIMED)
+        waiting = NULL;
+    count(dump, does, waiting);
     kin__text_printf(line, "task %llu (%s): %s", (unsigned long long)kin__task_id(task),
-                     kin__task_name(task), doing(word, has_begun(task), task == dump->self));
-    if (waiting && !(word & KIN__CLAIMED))
+                     kin__task_name(task), does);
+    if (waiting)
         kin__text_printf(line, " on %s", waiting);
     if (word & KIN__REQUESTS)
         kin__text_str(line, ", cancelled");
+    put_parent_locked(scope, line);
     kin__text_printf(line, ", entry %p, spawned at %p", (void *)(uintptr_t)task->fn,
                      (void *)(uintptr_t)task->site);
 }
@@ -103,30 +159,50 @@ static void describe_locked(const struct dump *dump, const struct kin__task *tas
 /* Looks at any frame: a live task is held by the lock of its nursery, the rest is passed over. */
 static void put_task(struct kin__frame *frame, void *arg)
 {
-    const struct dump *dump = arg;
+    struct dump *dump = arg;
     struct kin__task *task = kin__task_of_frame(frame);
     /* pairs with the run queue: a hint */
     struct kin__scope *scope = kin__load_acquire(&task->scope);
     if (!scope)
         return;
-    char memory[256];
+    char memory[384];
     struct kin__text line;
     kin__text_init(&line, memory, sizeof(memory));
     kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
     /* relaxed: a task that is in this scope cannot leave it while the lock is held; one that is
      * over may still be there, because somebody has its name */
     if (kin__load_relaxed(&task->scope) == scope && scope->sched == dump->sched && !task->over)
-        describe_locked(dump, task, &line);
+        describe_locked(dump, task, scope, &line);
     kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
     if (line.len) /* written outside of the lock: whoever reads it may be slow */
         put(dump, &line);
+}
+
+/* How many there are of each kind: with many tasks the line to begin with. */
+static void put_kinds(struct dump *dump)
+{
+    char memory[512];
+    struct kin__text line;
+    size_t others = dump->count;
+    kin__text_init(&line, memory, sizeof(memory));
+    kin__text_printf(&line, "%zu tasks:", dump->count);
+    for (unsigned i = 0; i < KINDS_MAX && dump->kinds[i].count; i++) {
+        const struct kind *kind = &dump->kinds[i];
+        others -= kind->count;
+        kin__text_printf(&line, "%s %zu %s", i ? "," : "", kind->count, kind->doing);
+        if (kind->waiting)
+            kin__text_printf(&line, " on %s", kind->waiting);
+    }
+    if (others)
+        kin__text_printf(&line, ", %zu others", others);
+    put(dump, &line);
 }
 
 static const char *const worker_states[] = {"dead", "active", "searching", "asleep", "draining"};
 static const char *const reasons[] = {"start",    "rescue",    "replace",
                                       "at limit", "no thread", "retire"};
 
-static void put_workers(const struct dump *dump)
+static void put_workers(struct dump *dump)
 {
     struct kin__sched *sched = dump->sched;
     char memory[256];
@@ -144,7 +220,7 @@ static void put_workers(const struct dump *dump)
     }
 }
 
-static void put_scaling(const struct dump *dump)
+static void put_scaling(struct dump *dump)
 {
     struct kin__sched *sched = dump->sched;
     char memory[256];
@@ -179,11 +255,13 @@ int kin_dump(int fd)
     if (!self)
         return KIN_NOTASK;
     kin__entry_check_self();
-    struct dump dump = {fd, self->sched, kin__worker_current(self)};
+    struct dump dump = {.fd = fd, .sched = self->sched, .self = kin__worker_current(self)};
     kin__frame_each(put_task, &dump);
+    put_kinds(&dump);
     put_workers(&dump);
     put_scaling(&dump);
-    return 0;
+    flush(&dump);
+    return dump.rc;
 }
 
 int kin_record_dump(int fd)

@@ -6,6 +6,7 @@
 #include "api/in_runtime.h"
 
 #include <stdio.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 /* What kin_dump prints, as one string to be freed. */
@@ -39,12 +40,15 @@ static const char *line_of(const char *text, struct kin_task_ref task, char *lin
 {
     char key[40];
 
-    snprintf(key, sizeof key, "task %llu ", (unsigned long long)task.id);
-    if (occurrences(text, key) != 1)
+    snprintf(key, sizeof key, "task %llu (", (unsigned long long)task.id);
+    int count = 0;
+    for (const char *at = text; *at; at += strcspn(at, "\n"), at += *at == '\n') {
+        if (strncmp(at, key, strlen(key)) == 0 && count++ == 0)
+            snprintf(line, size, "%.*s", (int)strcspn(at, "\n"), at);
+    }
+    if (count != 1)
         printf("%s\nlooked for %s\n", text, key);
-    EXPECT_EQ(occurrences(text, key), 1);
-    const char *at = strstr(text, key);
-    snprintf(line, size, "%.*s", (int)strcspn(at, "\n"), at);
+    EXPECT_EQ(count, 1);
     return line;
 }
 
@@ -127,7 +131,7 @@ static int look_at_all(void *arg)
     atomic_store(&cast.go, 1);
     kin_nursery_cancel(&n, 0);
     text = dump();
-    EXPECT_LE(occurrences(text, "task "), 6);
+    EXPECT_LE(occurrences(text, "\ntask ") + (strncmp(text, "task ", 5) == 0), 5);
     free(text);
     EXPECT_EQ(kin_nursery_join(&n, NULL), KIN_CANCELLED);
     text = dump();
@@ -135,6 +139,115 @@ static int look_at_all(void *arg)
     EXPECT_EQ(occurrences(text, "\ntask ") + (strncmp(text, "task ", 5) == 0), 1);
     free(text);
     return 0;
+}
+
+/* The words with which a line names the parent of its task. */
+static const char *child_of(struct kin_task_ref parent, char *words, size_t size)
+{
+    snprintf(words, size, ", child of task %llu (", (unsigned long long)kin_task_id(parent));
+    return words;
+}
+
+struct branch {
+    struct cast *cast;
+    struct kin_task_ref self, leaf;
+};
+
+static int grow_a_leaf(void *arg)
+{
+    struct branch *branch = arg;
+    KIN_NURSERY(n, .name = "leaves");
+
+    branch->self = kin_self();
+    EXPECT_EQ(kin_spawn_with(&n, NULL, wait_for_go, branch->cast, 0, &branch->leaf), 0);
+    atomic_fetch_add(&branch->cast->started, 1);
+    return kin_nursery_join(&n, NULL);
+}
+
+static int look_at_the_tree(void *arg)
+{
+    struct cast cast = {0};
+    struct branch branches[2] = {{.cast = &cast}, {.cast = &cast}};
+    char line[512], words[64];
+    KIN_NURSERY(n);
+
+    (void)arg;
+    for (int i = 0; i < 2; i++)
+        EXPECT_EQ(kin_spawn(&n, grow_a_leaf, &branches[i]), 0);
+    await(&cast.started, 4);
+    char *text = dump();
+    EXPECT(!strstr(line_of(text, kin_self(), line, sizeof line), "child of"));
+    for (int i = 0; i < 2; i++) {
+        EXPECT(strstr(line_of(text, branches[i].self, line, sizeof line),
+                      child_of(kin_self(), words, sizeof words)));
+        EXPECT(strstr(line, "(main) in nursery "));
+        EXPECT(strstr(line_of(text, branches[i].leaf, line, sizeof line),
+                      child_of(branches[i].self, words, sizeof words)));
+        EXPECT(strstr(line, " (leaves), entry 0x"));
+    }
+    EXPECT(strstr(text, "\n5 tasks: "));
+    free(text);
+    atomic_store(&cast.go, 1);
+    return kin_nursery_join(&n, NULL);
+}
+
+KIN_TEST(a_dump_shows_whose_child_each_task_is, "T043")
+{
+    run_on_few(look_at_the_tree, NULL);
+}
+
+/* Many that do the same are one number at the end. */
+static int look_at_many(void *arg)
+{
+    enum { MANY = 300 };
+    _Atomic int started = 0;
+    KIN_NURSERY(n);
+
+    (void)arg;
+    for (int i = 0; i < MANY; i++)
+        EXPECT_EQ(kin_spawn(&n, sleep_for_ever, &started), 0);
+    await(&started, MANY);
+    for (int i = 0; i < MANY; i++) /* on one worker: until they are off their stacks */
+        kin_ignore(kin_yield());
+    char *text = dump();
+    EXPECT(strstr(text, "\n301 tasks: "));
+    EXPECT(strstr(text, " 300 parked on sleep"));
+    EXPECT_EQ(occurrences(text, "\ntask ") + (strncmp(text, "task ", 5) == 0), 301);
+    free(text);
+    kin_nursery_cancel(&n, 0);
+    EXPECT_EQ(kin_nursery_join(&n, NULL), KIN_CANCELLED);
+    return 0;
+}
+
+KIN_TEST(a_dump_counts_those_that_do_the_same, "")
+{
+    EXPECT_EQ(run_reporting(1, look_at_many, NULL, NULL), 0);
+}
+
+static int look_into_nothing(void *arg)
+{
+    int closed = open("/dev/null", O_RDONLY), full = open("/dev/full", O_WRONLY);
+
+    (void)arg;
+    EXPECT_GE(closed, 0);
+    EXPECT_EQ(kin_dump(-1), -EBADF);
+    EXPECT_EQ(kin_lock_cycles(-1), -EBADF);
+    EXPECT_EQ(kin_dump(closed), -EBADF); /* it is for reading */
+    EXPECT_EQ(kin_lock_cycles(closed), -EBADF);
+    (void)close(closed);
+    EXPECT_EQ(kin_dump(closed), -EBADF);
+    EXPECT_EQ(kin_lock_cycles(closed), -EBADF);
+    if (full >= 0) {
+        EXPECT_EQ(kin_dump(full), -ENOSPC);
+        EXPECT_EQ(kin_lock_cycles(full), 0); /* there is nothing to say */
+        (void)close(full);
+    }
+    return 0;
+}
+
+KIN_TEST(a_dump_that_cannot_be_written_says_so, "")
+{
+    EXPECT_EQ(run_reporting(1, look_into_nothing, NULL, NULL), 0);
 }
 
 KIN_TEST(a_dump_shows_every_live_task_once_and_nothing_that_is_over, "")

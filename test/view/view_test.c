@@ -37,7 +37,7 @@ static int dump_long_names(void *arg)
     dump_into(text, sizeof text);
     EXPECT(strstr(text, "xxxxxxxxxx"));
     for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
-        EXPECT_LT(strlen(line), 256);
+        EXPECT_LT(strlen(line), 384);
     kin_nursery_cancel(&n, 0);
     EXPECT_EQ(kin_nursery_join(&n, NULL), KIN_CANCELLED);
     return 0;

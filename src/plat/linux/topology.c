@@ -212,10 +212,10 @@ unsigned kin__cpu_count(void)
 
 /* ---- last words ---- */
 
-void kin__plat_write(int fd, const char *text, size_t size)
+int kin__plat_write(int fd, const char *text, size_t size)
 {
     const int error = errno;
-    int waits = 0;
+    int waits = 0, rc = 0;
 
     while (size > 0) {
         ssize_t n = write(fd, text, size);
@@ -227,10 +227,12 @@ void kin__plat_write(int fd, const char *text, size_t size)
             struct pollfd room = {.fd = fd, .events = POLLOUT};
             (void)poll(&room, 1, 100);
         } else if (n == 0 || errno != EINTR) {
-            break; /* nobody is left to be told */
+            rc = n == 0 ? -EIO : -errno; /* nobody is left to be told */
+            break;
         }
     }
     errno = error;
+    return rc;
 }
 
 void kin__plat_abort(void)
