@@ -125,6 +125,13 @@ KIN_API struct kin_budget kin_budget_left(void);
  * kin_nursery_budget_left - what the pool has that the children of a nursery draw from.
  * @n: a nursery.
  *
+ * Example:
+ *     int may_start_another(const struct kin_nursery *n)
+ *     {
+ *         struct kin_budget left = kin_nursery_budget_left(n);
+ *         return left.spawns > 0 && left.memory >= 65536;
+ *     }
+ *
  * From:    anywhere
  * Parks:   no
  * Returns: a component of all ones has no limit; all zero for NULL or a nursery that is not open
@@ -157,6 +164,12 @@ KIN_API enum kin_budget_part kin_budget_exhausted(void);
  * anybody else is refused, and nothing has changed. If the task waits for a recharge, it goes on.
  * With the running task as the argument it is kin_budget_recharge_self.
  *
+ * Example:
+ *     int reward(struct kin_task_ref worker)
+ *     {
+ *         return kin_budget_recharge(worker, (struct kin_budget){.ops = 1000000});
+ *     }
+ *
  * From:    task: the owner of its nursery, or one that holds KIN_CAP_BUDGET
  * Parks:   no
  * Returns: 0, KIN_NOCAP for all others, KIN_BUDGET when the pool has too little, KIN_STALE when the
@@ -171,6 +184,14 @@ KIN_API KIN_MUST_USE int kin_budget_recharge(struct kin_task_ref task, struct ki
  *
  * The limit of the spawn options counts over the whole life of the task. A component that has no
  * limit needs nothing and counts for nothing. A refused call changes nothing.
+ *
+ * Example:
+ *     int go_on(void)
+ *     {
+ *         if (kin_budget_left().ops > 1000)
+ *             return 0;
+ *         return kin_budget_recharge_self((struct kin_budget){.ops = 100000});
+ *     }
  *
  * From:    task that holds KIN_CAP_BUDGET
  * Parks:   no
@@ -188,6 +209,19 @@ KIN_API KIN_MUST_USE int kin_budget_recharge_self(struct kin_budget amount);
  * was made ends with the nursery, what was paid returns to the owner as far as it is left. A
  * nursery without a pool of its own shares what bounds its owner, which gets it then. Children that
  * wait for a recharge and whom the nursery recharges by itself go on.
+ *
+ * Example:
+ *     int refill_every_second(void *arg)
+ *     {
+ *         struct kin_nursery *n = arg;
+ *         int rc;
+ *         do {
+ *             rc = kin_sleep(kin_after(KIN_SEC(1)));
+ *             if (rc == 0)
+ *                 rc = kin_nursery_recharge(n, (struct kin_budget){.ops = 50000});
+ *         } while (rc == 0);
+ *         return rc;
+ *     }
  *
  * From:    task: the owner, or one that holds KIN_CAP_BUDGET
  * Parks:   no
@@ -231,6 +265,17 @@ KIN_API KIN_MUST_USE void *kin_alloc(size_t size);
  *
  * Whoever frees it, the budget it was charged to has it again: the task's that took it, or, when
  * that is over, the pool of its nursery.
+ *
+ * Example:
+ *     void *grow(void *old, size_t size, size_t more)
+ *     {
+ *         void *room = kin_alloc(size + more);
+ *         if (!room)
+ *             return NULL;
+ *         memcpy(room, old, size);
+ *         kin_free(old);
+ *         return room;
+ *     }
  *
  * From:    anywhere
  * Parks:   no

@@ -187,6 +187,13 @@ KIN_API void kin_chan_close(struct kin_chan *chan);
  * What is inside is lost. Senders and receivers that wait wake with KIN_CLOSED; the items of these
  * senders were not handed over.
  *
+ * Example:
+ *     void stop_in_a_hurry(struct kin_chan *jobs)
+ *     {
+ *         kin_chan_abort(jobs);
+ *         kin_chan_unref(jobs);
+ *     }
+ *
  * From:    anywhere
  * Parks:   no
  * Returns: nothing
@@ -206,6 +213,12 @@ KIN_API size_t kin_chan_len(const struct kin_chan *chan);
  * kin_chan_cap - items that fit inside, as given to kin_chan_create.
  * @chan: a channel; NULL has room for none.
  *
+ * Example:
+ *     int is_half_full(const struct kin_chan *chan)
+ *     {
+ *         return kin_chan_len(chan) >= kin_chan_cap(chan) / 2;
+ *     }
+ *
  * From:    anywhere
  * Returns: how many
  */
@@ -216,6 +229,12 @@ KIN_API size_t kin_chan_cap(const struct kin_chan *chan);
  * @chan: a channel; NULL admits nothing.
  *
  * There may still be something to receive.
+ *
+ * Example:
+ *     int offer(struct kin_chan *chan, const int *item)
+ *     {
+ *         return kin_chan_is_closed(chan) ? KIN_CLOSED : kin_chan_send(chan, item, 0);
+ *     }
  *
  * From:    anywhere
  * Returns: true for good once it was closed or aborted

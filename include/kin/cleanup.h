@@ -105,6 +105,17 @@ KIN_API KIN_MUST_USE int kin_defer_try(int (*fn)(void *arg), void *arg);
 /**
  * kin_scope_mark - where the cleanups of the running task stand now.
  *
+ * Example:
+ *     int with_two(void *first, void *second)
+ *     {
+ *         void *mark = kin_scope_mark();
+ *         int rc = kin_defer(free, first);
+ *         if (rc == 0)
+ *             rc = kin_defer(free, second);
+ *         kin_scope_release(mark);
+ *         return rc;
+ *     }
+ *
  * From:    task
  * Parks:   no
  * Returns: a mark for kin_scope_release, of no use to another task; NULL outside a task

@@ -111,6 +111,13 @@ KIN_API KIN_MUST_USE int kin_fsync(int fd);
  * kin_fdatasync - the same without what is not needed to read the file again, such as its times.
  * @fd: a file.
  *
+ * Example:
+ *     int append_for_good(int fd, const char *line, size_t size)
+ *     {
+ *         int rc = kin_write(fd, line, size, NULL, KIN_NEVER);
+ *         return rc < 0 ? rc : kin_fdatasync(fd);
+ *     }
+ *
  * From:    task
  * Parks:   yes
  * Returns: as kin_fsync
@@ -163,6 +170,15 @@ KIN_API KIN_MUST_USE int kin_unlink(const char *path);
  * @path: borrowed.
  * @mode: its permissions, such as 0777.
  *
+ * Example:
+ *     #include <errno.h>
+ *
+ *     int need_directory(const char *path)
+ *     {
+ *         int rc = kin_mkdir(path, 0755);
+ *         return rc == -EEXIST ? 0 : rc;
+ *     }
+ *
  * From:    task
  * Parks:   yes
  * Returns: 0, -EEXIST, -ENOENT, -EACCES, ...
@@ -183,6 +199,16 @@ KIN_API KIN_MUST_USE int kin_rmdir(const char *path);
  * kin_stat - what the system knows about the file that has a name.
  * @path: borrowed; a symbolic link stands for what it points at.
  * @out:  receives it.
+ *
+ * Example:
+ *     #include <sys/stat.h>
+ *
+ *     int is_directory(const char *path)
+ *     {
+ *         struct stat is;
+ *         int rc = kin_stat(path, &is);
+ *         return rc < 0 ? rc : S_ISDIR(is.st_mode);
+ *     }
  *
  * From:    task
  * Parks:   yes

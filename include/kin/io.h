@@ -78,6 +78,15 @@ KIN_API KIN_MUST_USE int kin_write(int fd, const void *buf, size_t size, size_t 
  * @count:    how many parts, at most 1024.
  * @deadline: KIN_NEVER to wait without end, 0 to not wait at all.
  *
+ * Example:
+ *     #include <sys/uio.h>
+ *
+ *     ssize_t read_head_and_body(int fd, char head[16], char *body, size_t size)
+ *     {
+ *         struct iovec parts[] = {{head, 16}, {body, size}};
+ *         return kin_readv(fd, parts, 2, kin_after(KIN_SEC(5)));
+ *     }
+ *
  * From:    task
  * Parks:   yes
  * Returns: as kin_read
@@ -92,6 +101,16 @@ KIN_API KIN_MUST_USE ssize_t kin_readv(int fd, const struct iovec *parts, int co
  * @count:    how many parts, at most 1024.
  * @done:     receives how many bytes were written, on every return; may be NULL.
  * @deadline: KIN_NEVER to wait without end.
+ *
+ * Example:
+ *     #include <sys/uio.h>
+ *
+ *     int write_line(int fd, char *line, size_t size)
+ *     {
+ *         char end[] = "\r\n";
+ *         struct iovec parts[] = {{line, size}, {end, 2}};
+ *         return kin_writev(fd, parts, 2, NULL, kin_after(KIN_SEC(5)));
+ *     }
  *
  * From:    task
  * Parks:   yes
@@ -108,6 +127,17 @@ KIN_API KIN_MUST_USE int kin_writev(int fd, const struct iovec *parts, int count
  * @size:     how many bytes.
  * @done:     receives how many were sent, on every return; may be NULL.
  * @deadline: KIN_NEVER to wait without end.
+ *
+ * Example:
+ *     int send_all(int to, int from, size_t size)
+ *     {
+ *         int64_t offset = 0;
+ *         size_t done;
+ *         int rc = kin_sendfile(to, from, &offset, size, &done, KIN_NEVER);
+ *         if (rc == 0 && done < size)
+ *             fprintf(stderr, "the file has only %zu bytes\n", done);
+ *         return rc;
+ *     }
  *
  * From:    task
  * Parks:   yes

@@ -117,6 +117,21 @@ KIN_API int janus_scheduler_spawn(void *func, void *arg);
 /**
  * janus_scheduler_yield - let the other tasks run.
  *
+ * Example:
+ *     #include <kin/janus.h>
+ *
+ *     int polite(void *arg)
+ *     {
+ *         int *rounds = arg;
+ *         while (*rounds > 0) {
+ *             int rc = janus_scheduler_yield();
+ *             if (rc < 0)
+ *                 return rc;
+ *             --*rounds;
+ *         }
+ *         return 0;
+ *     }
+ *
  * From:    task
  * Parks:   no, but others run
  * Cancel:  reports it
@@ -145,6 +160,15 @@ KIN_API Budget janus_budget_get_current(void);
  * A task recharges itself, within the limit it was spawned with: none for tasks of this header. The
  * creator of a scheduler recharges the pool that its innermost nursery draws from, or that of the
  * scheduler, without a limit.
+ *
+ * Example:
+ *     #include <kin/janus.h>
+ *
+ *     int give_a_thousand(void)
+ *     {
+ *         Budget amount = {.ops = 1000};
+ *         return janus_budget_recharge(amount);
+ *     }
  *
  * From:    task, or the creator of a scheduler
  * Parks:   no; a creator may block for a moment
@@ -201,6 +225,15 @@ KIN_API void janus_rt_budget_check(void);
  *
  * Nothing else happens: it is the next check that finds the budget used up.
  *
+ * Example:
+ *     #include <kin/janus.h>
+ *
+ *     void block_of_instructions(void)
+ *     {
+ *         janus_rt_budget_decrement(12);
+ *         janus_rt_budget_check();
+ *     }
+ *
  * From:    task; elsewhere it does nothing
  * Parks:   no
  * Returns: nothing
@@ -210,6 +243,17 @@ KIN_API void janus_rt_budget_decrement(uint32_t cost);
 
 /**
  * janus_rt_yield - the opcode Yield: let the other tasks run; costs no budget.
+ *
+ * Example:
+ *     #include <kin/janus.h>
+ *
+ *     int spin_politely(void *arg)
+ *     {
+ *         _Atomic int *flag = arg;
+ *         while (!*flag)
+ *             janus_rt_yield();
+ *         return 0;
+ *     }
  *
  * From:    task; elsewhere it does nothing
  * Parks:   no, but others run

@@ -258,8 +258,9 @@ KIN_LAB_API void kin_lab_advance(int64_t ns);
  * Files in the lab are in memory and begin empty in each run, but for a directory /tmp. A crash
  * leaves what is on the disk for certain: the contents of files that kin_fsync or kin_fdatasync was
  * called for, names in directories that kin_fsync was called for. What was written, made, renamed
- * or removed since may be there or not, each by itself; of a write also the first half. Which is a
- * choice of the strategy: an exhaustive exploration goes through all of them.
+ * or removed since may be there or not, each by itself; of a write also one half, or zeros where
+ * the file grew. Which is a choice of the strategy: an exhaustive exploration goes through all of
+ * them.
  *
  * The caller stands for what comes after the crash: it, and tasks that it spawns from then on, find
  * the disk as it is. To all other tasks and to descriptors of before every call on a file is -EIO;

@@ -38,6 +38,18 @@ struct kin_local_key {
  * borrow it, hand it down in turn and never destroy it, so it has to outlive them: always so for
  * children in a nursery of one's own, the spawner's own duty in a nursery of somebody else.
  *
+ * Example:
+ *     static const struct kin_local_key request = {.destroy = free};
+ *
+ *     int begin_request(const char *name)
+ *     {
+ *         char *copy = strdup(name);
+ *         int rc = kin_local_set(&request, copy);
+ *         if (rc < 0)
+ *             free(copy);
+ *         return rc;
+ *     }
+ *
  * From:    task
  * Parks:   no
  * Returns: 0, -EINVAL without a key, -ENOMEM with everything as it was, KIN_NOTASK

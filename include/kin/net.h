@@ -113,6 +113,18 @@ KIN_API KIN_MUST_USE int kin_tcp_connect(const char *addr, int *fd, kin_time dea
  * @fd:       receives the connection.
  * @deadline: KIN_NEVER to wait without end.
  *
+ * Example:
+ *     int ask_daemon(const char *question, size_t size)
+ *     {
+ *         int fd;
+ *         int rc = kin_unix_connect("/run/daemon.sock", &fd, kin_after(KIN_SEC(1)));
+ *         if (rc < 0)
+ *             return rc;
+ *         rc = kin_write(fd, question, size, NULL, kin_after(KIN_SEC(1)));
+ *         kin_ignore(kin_close(fd));
+ *         return rc;
+ *     }
+ *
  * From:    task
  * Parks:   yes, while the listener's backlog is full
  * Needs:   KIN_CAP_NET
@@ -124,6 +136,17 @@ KIN_API KIN_MUST_USE int kin_unix_connect(const char *path, int *fd, kin_time de
  * kin_udp_open - a socket for datagrams.
  * @addr: borrowed; "host:port" to receive at.
  * @fd:   receives the socket, to be closed with kin_close.
+ *
+ * Example:
+ *     int say_where(void)
+ *     {
+ *         char addr[KIN_ADDR_MAX];
+ *         int fd;
+ *         int rc = kin_udp_open("127.0.0.1:0", &fd);
+ *         if (rc == 0 && kin_local_addr(fd, addr, sizeof addr) == 0)
+ *             printf("at %s\n", addr);
+ *         return rc < 0 ? rc : fd;
+ *     }
  *
  * From:    task
  * Parks:   only to look up a host name
@@ -139,6 +162,12 @@ KIN_API KIN_MUST_USE int kin_udp_open(const char *addr, int *fd);
  * @size:     how many bytes.
  * @addr:     borrowed; where to.
  * @deadline: KIN_NEVER to wait without end.
+ *
+ * Example:
+ *     ssize_t ping(int fd, const char *addr)
+ *     {
+ *         return kin_udp_send(fd, "ping", 4, addr, kin_after(KIN_MS(100)));
+ *     }
  *
  * From:    task
  * Parks:   yes
@@ -156,6 +185,20 @@ KIN_API KIN_MUST_USE ssize_t kin_udp_send(int fd, const void *buf, size_t size, 
  * @from:     receives the sender's address; may be NULL.
  * @from_cap: its length; KIN_ADDR_MAX is always enough.
  * @deadline: KIN_NEVER to wait without end, 0 to not wait at all.
+ *
+ * Example:
+ *     int answer_for_ever(void *arg)
+ *     {
+ *         char text[1500], from[KIN_ADDR_MAX];
+ *         int fd = *(int *)arg;
+ *         for (;;) {
+ *             ssize_t got = kin_udp_recv(fd, text, sizeof text, from, sizeof from, KIN_NEVER);
+ *             if (got >= 0)
+ *                 got = kin_udp_send(fd, text, (size_t)got, from, KIN_NEVER);
+ *             if (got < 0)
+ *                 return (int)got;
+ *         }
+ *     }
  *
  * From:    task
  * Parks:   yes
@@ -182,6 +225,14 @@ KIN_API KIN_MUST_USE int kin_local_addr(int fd, char *buf, size_t cap);
  * @fd:  a socket.
  * @buf: receives it, as text.
  * @cap: its length; KIN_ADDR_MAX is always enough.
+ *
+ * Example:
+ *     void log_peer(int fd)
+ *     {
+ *         char addr[KIN_ADDR_MAX];
+ *         if (kin_peer_addr(fd, addr, sizeof addr) == 0)
+ *             printf("connection from %s\n", addr);
+ *     }
  *
  * From:    anywhere
  * Returns: 0, -ENOSPC, -ENOTCONN, -ENOTSOCK, -EBADF

@@ -118,6 +118,23 @@ struct kin_spawn_options {
  *
  * The task becomes its owner. A task must not return with a nursery open; KIN_NURSERY sees to that.
  *
+ * Example:
+ *     int work(void *arg);
+ *
+ *     int work_until(void *arg, kin_time deadline)
+ *     {
+ *         struct kin_nursery_options options = KIN_NURSERY_OPTIONS_INIT;
+ *         struct kin_nursery n;
+ *         options.deadline = deadline;
+ *         int rc = kin_nursery_open(&n, &options);
+ *         if (rc < 0)
+ *             return rc;
+ *         rc = kin_spawn(&n, work, arg);
+ *         if (rc < 0)
+ *             kin_nursery_cancel(&n, rc);
+ *         return kin_nursery_join(&n, NULL);
+ *     }
+ *
  * From:    task
  * Needs:   KIN_CAP_SPAWN
  * Returns: 0, KIN_NOTASK, KIN_NOCAP, KIN_BUDGET when the task cannot give it that budget, -ENOMEM,
@@ -134,6 +151,18 @@ KIN_API KIN_MUST_USE int kin_nursery_open(struct kin_nursery *n,
  * @arg: handed to fn; must live until the join.
  *
  * A refused spawn leaves nothing behind.
+ *
+ * Example:
+ *     int half(void *part);
+ *
+ *     int both(int parts[2])
+ *     {
+ *         KIN_NURSERY(n);
+ *         int rc = kin_spawn(&n, half, &parts[0]);
+ *         if (rc == 0)
+ *             rc = kin_spawn(&n, half, &parts[1]);
+ *         return rc < 0 ? rc : kin_nursery_join(&n, NULL);
+ *     }
  *
  * From:    anywhere
  * Parks:   no
@@ -153,6 +182,24 @@ KIN_API KIN_MUST_USE int kin_spawn(struct kin_nursery *n, kin_task_fn *fn, void 
  * @arg_size: how many.
  *
  * KIN_ARGS writes the last two: kin_spawn_copy(&n, fetch, KIN_ARGS(struct fetch, .url = url)).
+ *
+ * Example:
+ *     struct fetch {
+ *         const char *url;
+ *         int tries;
+ *     };
+ *     int fetch(void *arg);
+ *
+ *     int fetch_all(const char *const *urls, size_t count)
+ *     {
+ *         KIN_NURSERY(n);
+ *         for (size_t i = 0; i < count; i++) {
+ *             int rc = kin_spawn_copy(&n, fetch, KIN_ARGS(struct fetch, urls[i], .tries = 3));
+ *             if (rc < 0)
+ *                 return rc;
+ *         }
+ *         return kin_nursery_join(&n, NULL);
+ *     }
  *
  * From:    anywhere
  * Parks:   no
@@ -174,6 +221,18 @@ KIN_API KIN_MUST_USE int kin_spawn_copy(struct kin_nursery *n, kin_task_fn *fn, 
  * blocks meanwhile. What is known of a child with a name (192 bytes) stays with the nursery until
  * that is released, so a nursery that lives for long should not ask for names that nobody needs.
  *
+ * Example:
+ *     int serve(void *connection);
+ *
+ *     int serve_one(struct kin_nursery *n, void *connection)
+ *     {
+ *         struct kin_spawn_options options = KIN_SPAWN_OPTIONS_INIT;
+ *         options.name = "connection";
+ *         options.caps = KIN_CAP_TIME | KIN_CAP_NET;
+ *         options.slot_deadline = kin_after(KIN_SEC(1));
+ *         return kin_spawn_with(n, &options, serve, connection, 0, NULL);
+ *     }
+ *
  * From:    anywhere
  * Parks:   only for room
  * Cancel:  ends the wait for room with KIN_NOSCOPE
@@ -187,6 +246,13 @@ KIN_API KIN_MUST_USE int kin_spawn_with(struct kin_nursery *n,
 /**
  * kin_nursery_close - end admission.
  * @n: a nursery; NULL or a terminal one is left alone.
+ *
+ * Example:
+ *     int drain(struct kin_nursery *n)
+ *     {
+ *         kin_nursery_close(n);
+ *         return kin_nursery_join(n, NULL);
+ *     }
  *
  * From:    anywhere
  * Parks:   no
@@ -203,6 +269,13 @@ KIN_API void kin_nursery_close(struct kin_nursery *n);
  * Asks, never waits. Parked children wake. The first reason stays. The owner's own waits report
  * the cancellation too, until it has joined.
  *
+ * Example:
+ *     int give_up(struct kin_nursery *n)
+ *     {
+ *         kin_nursery_cancel(n, KIN_STOPPING);
+ *         return kin_nursery_join(n, NULL);
+ *     }
+ *
  * From:    anywhere
  * Parks:   no
  * Returns: nothing
@@ -217,6 +290,21 @@ KIN_API void kin_nursery_cancel(struct kin_nursery *n, int reason);
  *
  * Children that were started and not yet run may run right here. A panic is reported before an
  * error, an error before a cancellation, whichever came first.
+ *
+ * Example:
+ *     int work(void *arg);
+ *
+ *     int work_and_tell(void *arg)
+ *     {
+ *         struct kin_outcome how;
+ *         KIN_NURSERY(n);
+ *         int rc = kin_spawn(&n, work, arg);
+ *         if (rc == 0)
+ *             rc = kin_nursery_join(&n, &how);
+ *         if (rc < 0 && how.severity == KIN_SEV_PANIC)
+ *             fprintf(stderr, "task %llu panicked\n", (unsigned long long)how.task);
+ *         return rc;
+ *     }
  *
  * From:    task, the owner
  * Parks:   yes
@@ -255,6 +343,13 @@ KIN_API int kin_nursery_poll(struct kin_nursery *n, struct kin_outcome *out);
  *
  * Whoever is not the owner sees to it that the join cannot return meanwhile: n is the owner's.
  *
+ * Example:
+ *     int is_stopping(const struct kin_nursery *n)
+ *     {
+ *         enum kin_nursery_state state = kin_nursery_state(n);
+ *         return state == KIN_NURSERY_CANCELLING || state == KIN_NURSERY_CANCELLED;
+ *     }
+ *
  * From:    anywhere
  * Returns: the state; another thread may have changed it by the time it is read. KIN_NURSERY_CLOSED
  *          for NULL, and for one that was never opened
@@ -289,6 +384,12 @@ KIN_API size_t kin_nursery_errors(struct kin_nursery *n, struct kin_outcome *buf
 /**
  * kin_nursery_errors_dropped - failures beyond errors_max.
  * @n: a nursery.
+ *
+ * Example:
+ *     size_t failures(struct kin_nursery *n)
+ *     {
+ *         return kin_nursery_errors(n, NULL, 0) + kin_nursery_errors_dropped(n);
+ *     }
  *
  * From:    task, the owner
  * Returns: how many were counted and not kept

@@ -63,6 +63,13 @@ KIN_API KIN_MUST_USE int kin_obligation_reserve(enum kin_obligation_kind kind,
  * kin_obligation_commit - the promise is kept; ends and frees the obligation.
  * @o: given.
  *
+ * Example:
+ *     int answer(struct kin_chan *to, const int *item, struct kin_obligation *owed)
+ *     {
+ *         int rc = kin_chan_send(to, item, KIN_NEVER);
+ *         return rc < 0 ? kin_obligation_abort(owed) : kin_obligation_commit(owed);
+ *     }
+ *
  * From:    anywhere
  * Parks:   no
  * Returns: 0, KIN_STALE when it has ended already, -EINVAL for NULL
@@ -73,6 +80,16 @@ KIN_API int kin_obligation_commit(struct kin_obligation *o);
  * kin_obligation_abort - the promise is given up; ends and frees the obligation.
  * @o: given.
  *
+ * Example:
+ *     int borrow(int *books, struct kin_obligation **lease)
+ *     {
+ *         int rc = kin_obligation_reserve(KIN_OBLIGATION_LEASE, lease);
+ *         if (rc == 0 && *books == 0)
+ *             return kin_obligation_abort(*lease) < 0 ? KIN_STALE : KIN_EMPTY;
+ *         *books -= rc == 0;
+ *         return rc;
+ *     }
+ *
  * From:    anywhere
  * Parks:   no
  * Returns: 0, KIN_STALE when it has ended already, -EINVAL for NULL
@@ -81,6 +98,13 @@ KIN_API int kin_obligation_abort(struct kin_obligation *o);
 
 /**
  * kin_leaks - obligations leaked so far in this runtime.
+ *
+ * Example:
+ *     void warn_of_leaks(void)
+ *     {
+ *         if (kin_leaks() > 0)
+ *             fprintf(stderr, "%zu promises were forgotten\n", kin_leaks());
+ *     }
  *
  * From:    anywhere
  * Returns: how many; 0 outside a runtime

@@ -238,6 +238,19 @@ KIN_API int kin_process_kill(struct kin_process *process, int signo);
  * pipes are closed and its memory is given back. Nobody else may use it any more. The end of a
  * scope does the same, with one process after the other.
  *
+ * Example:
+ *     int run_for_a_second(void)
+ *     {
+ *         static const char *const argv[] = {"sleep", "1000", NULL};
+ *         struct kin_process *process;
+ *         int rc = kin_process_start(argv, NULL, &process);
+ *         if (rc < 0)
+ *             return rc;
+ *         rc = kin_process_wait(process, NULL, kin_after(KIN_SEC(1)));
+ *         kin_process_destroy(process);
+ *         return rc == KIN_TIMEOUT ? 0 : rc;
+ *     }
+ *
  * From:    task, the one that started it
  * Parks:   yes
  * Cancel:  does not end the wait: no process outlives its scope

@@ -69,6 +69,16 @@ KIN_API KIN_MUST_USE int kin_spsc_create(struct kin_spsc **out, size_t item_size
  * kin_spsc_ref - keep a queue.
  * @queue: a queue; NULL is left alone.
  *
+ * Example:
+ *     struct consumer {
+ *         struct kin_spsc *queue;
+ *     };
+ *
+ *     void give(struct consumer *consumer, struct kin_spsc *queue)
+ *     {
+ *         consumer->queue = kin_spsc_ref(queue);
+ *     }
+ *
  * From:    anywhere
  * Parks:   no
  * Returns: queue
@@ -82,6 +92,13 @@ KIN_API struct kin_spsc *kin_spsc_ref(struct kin_spsc *queue);
  * The last one ends the queue: what is inside is lost, and whoever waits wakes with KIN_CLOSED. A
  * call in progress keeps the memory until it has returned; a call must not begin after the last
  * reference is gone.
+ *
+ * Example:
+ *     void finish(struct kin_spsc *queue)
+ *     {
+ *         kin_spsc_close(queue);
+ *         kin_spsc_unref(queue);
+ *     }
  *
  * From:    anywhere
  * Parks:   no
@@ -137,6 +154,12 @@ KIN_API KIN_MUST_USE int kin_spsc_recv(struct kin_spsc *queue, void *item, kin_t
  * kin_spsc_len - items inside.
  * @queue: a queue; NULL has none.
  *
+ * Example:
+ *     int is_idle(const struct kin_spsc *queue)
+ *     {
+ *         return kin_spsc_len(queue) == 0;
+ *     }
+ *
  * From:    anywhere
  * Returns: how many; others may have changed it by the time it is read
  */
@@ -146,6 +169,12 @@ KIN_API size_t kin_spsc_len(const struct kin_spsc *queue);
  * kin_spsc_cap - items that fit inside, as given to kin_spsc_create.
  * @queue: a queue; NULL has room for none.
  *
+ * Example:
+ *     size_t room_in(const struct kin_spsc *queue)
+ *     {
+ *         return kin_spsc_cap(queue) - kin_spsc_len(queue);
+ *     }
+ *
  * From:    anywhere
  * Returns: how many
  */
@@ -154,6 +183,12 @@ KIN_API size_t kin_spsc_cap(const struct kin_spsc *queue);
 /**
  * kin_spsc_is_closed - whether admission has ended.
  * @queue: a queue; NULL admits nothing.
+ *
+ * Example:
+ *     int is_over(const struct kin_spsc *queue)
+ *     {
+ *         return kin_spsc_is_closed(queue) && kin_spsc_len(queue) == 0;
+ *     }
  *
  * From:    anywhere
  * Returns: true for good once it was closed
@@ -191,6 +226,16 @@ KIN_API KIN_MUST_USE int kin_mpsc_create(struct kin_mpsc **out, size_t item_size
  * kin_mpsc_ref - keep a queue.
  * @queue: a queue; NULL is left alone.
  *
+ * Example:
+ *     struct consumer {
+ *         struct kin_mpsc *queue;
+ *     };
+ *
+ *     void give(struct consumer *consumer, struct kin_mpsc *queue)
+ *     {
+ *         consumer->queue = kin_mpsc_ref(queue);
+ *     }
+ *
  * From:    anywhere
  * Parks:   no
  * Returns: queue
@@ -204,6 +249,13 @@ KIN_API struct kin_mpsc *kin_mpsc_ref(struct kin_mpsc *queue);
  * The last one ends the queue: what is inside is lost, and whoever waits wakes with KIN_CLOSED. A
  * call in progress keeps the memory until it has returned; a call must not begin after the last
  * reference is gone.
+ *
+ * Example:
+ *     void finish(struct kin_mpsc *queue)
+ *     {
+ *         kin_mpsc_close(queue);
+ *         kin_mpsc_unref(queue);
+ *     }
  *
  * From:    anywhere
  * Parks:   no
@@ -262,6 +314,12 @@ KIN_API KIN_MUST_USE int kin_mpsc_recv(struct kin_mpsc *queue, void *item, kin_t
  * kin_mpsc_len - items inside.
  * @queue: a queue; NULL has none.
  *
+ * Example:
+ *     int is_idle(const struct kin_mpsc *queue)
+ *     {
+ *         return kin_mpsc_len(queue) == 0;
+ *     }
+ *
  * From:    anywhere
  * Returns: how many; others may have changed it by the time it is read
  */
@@ -271,6 +329,12 @@ KIN_API size_t kin_mpsc_len(const struct kin_mpsc *queue);
  * kin_mpsc_cap - items that fit inside, as given to kin_mpsc_create.
  * @queue: a queue; NULL has room for none.
  *
+ * Example:
+ *     size_t room_in(const struct kin_mpsc *queue)
+ *     {
+ *         return kin_mpsc_cap(queue) - kin_mpsc_len(queue);
+ *     }
+ *
  * From:    anywhere
  * Returns: how many
  */
@@ -279,6 +343,12 @@ KIN_API size_t kin_mpsc_cap(const struct kin_mpsc *queue);
 /**
  * kin_mpsc_is_closed - whether admission has ended.
  * @queue: a queue; NULL admits nothing.
+ *
+ * Example:
+ *     int is_over(const struct kin_mpsc *queue)
+ *     {
+ *         return kin_mpsc_is_closed(queue) && kin_mpsc_len(queue) == 0;
+ *     }
  *
  * From:    anywhere
  * Returns: true for good once it was closed

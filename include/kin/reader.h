@@ -164,6 +164,18 @@ KIN_API KIN_MUST_USE int kin_reader_some(struct kin_reader *reader, size_t max, 
  * @done:     receives how many there are, on every return; may be NULL.
  * @deadline: KIN_NEVER to wait without end.
  *
+ * Example:
+ *     struct head {
+ *         unsigned kind, size;
+ *     };
+ *
+ *     int read_record(struct kin_reader *in, struct head *head)
+ *     {
+ *         size_t done;
+ *         int rc = kin_reader_read(in, head, sizeof *head, &done, KIN_NEVER);
+ *         return rc == 0 && done < sizeof *head ? KIN_CLOSED : rc;
+ *     }
+ *
  * From:    task
  * Parks:   yes
  * Cancel:  reports it, with what was read so far in done
@@ -216,6 +228,17 @@ KIN_API void kin_writer_init(struct kin_writer *writer, int fd, void *buf, size_
  * kin_writer_limit - limit what is taken from now on.
  * @writer: a writer.
  * @total:  bytes in all; 0: no limit.
+ *
+ * Example:
+ *     int answer(int fd, const char *text, size_t size)
+ *     {
+ *         char room[4096];
+ *         struct kin_writer out;
+ *         kin_writer_init(&out, fd, room, sizeof room);
+ *         kin_writer_limit(&out, 1 << 20);
+ *         int rc = kin_writer_put(&out, text, size, NULL, KIN_NEVER);
+ *         return rc < 0 ? rc : kin_writer_flush(&out, KIN_NEVER);
+ *     }
  *
  * From:    anywhere
  * Parks:   no
@@ -279,6 +302,12 @@ KIN_API KIN_MUST_USE int kin_writer_flush(struct kin_writer *writer, kin_time de
 /**
  * kin_writer_buffered - how many bytes were taken and not yet written.
  * @writer: a writer.
+ *
+ * Example:
+ *     int flush_if_any(struct kin_writer *out)
+ *     {
+ *         return kin_writer_buffered(out) ? kin_writer_flush(out, KIN_NEVER) : 0;
+ *     }
  *
  * From:    anywhere
  * Parks:   no

@@ -146,6 +146,13 @@ static inline struct kin_case kin_case_event(struct kin_event *event)
  *
  * A task that is over stays over: the case is ready again in the next select.
  *
+ * Example:
+ *     int wait_for_either(struct kin_task_ref task, struct kin_event *stop)
+ *     {
+ *         struct kin_case cases[] = {kin_case_task(task), kin_case_event(stop)};
+ *         return kin_select(cases, 2, KIN_NEVER);
+ *     }
+ *
  * From:    anywhere
  * Returns: the case; its status is 0
  */
@@ -277,6 +284,13 @@ KIN_API KIN_MUST_USE int kin_select(struct kin_case *cases, size_t count, kin_ti
  * @deadline: until when to wait; 0: not at all.
  *
  * A case that is always ready keeps all behind it from happening.
+ *
+ * Example:
+ *     int urgent_first(struct kin_chan *urgent, struct kin_chan *other, int *item)
+ *     {
+ *         struct kin_case cases[] = {kin_case_recv(urgent, item), kin_case_recv(other, item)};
+ *         return kin_select_ordered(cases, 2, KIN_NEVER);
+ *     }
  *
  * From:    task
  * Parks:   yes

@@ -84,6 +84,13 @@ KIN_API const char *kin_status_text(int status);
  * kin_status_code - the stable code that the specification gives a status.
  * @status: what a call returned.
  *
+ * Example:
+ *     void log_failure(int rc)
+ *     {
+ *         fprintf(stderr, "%s %s: %s\n", kin_status_code(rc), kin_status_name(rc),
+ *                 kin_status_text(rc));
+ *     }
+ *
  * From:    task, thread, signal
  * Parks:   no
  * Returns: "N2001", ..., or "" where there is none; a string that is never freed, never NULL

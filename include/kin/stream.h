@@ -66,6 +66,16 @@ KIN_API KIN_MUST_USE int kin_broadcast_create(struct kin_broadcast **out, size_t
  * kin_broadcast_ref - keep a broadcast.
  * @broadcast: a broadcast; NULL is left alone.
  *
+ * Example:
+ *     struct newsroom {
+ *         struct kin_broadcast *news;
+ *     };
+ *
+ *     void join(struct newsroom *room, struct kin_broadcast *news)
+ *     {
+ *         room->news = kin_broadcast_ref(news);
+ *     }
+ *
  * From:    anywhere
  * Parks:   no
  * Returns: broadcast
@@ -184,6 +194,12 @@ KIN_API KIN_MUST_USE int kin_broadcast_recv(struct kin_subscriber *subscriber, v
  * kin_broadcast_is_closed - whether admission has ended.
  * @broadcast: a broadcast; NULL admits nothing.
  *
+ * Example:
+ *     int is_on_air(const struct kin_broadcast *news)
+ *     {
+ *         return !kin_broadcast_is_closed(news);
+ *     }
+ *
  * From:    anywhere
  * Returns: true for good once it was closed
  */
@@ -192,6 +208,16 @@ KIN_API bool kin_broadcast_is_closed(const struct kin_broadcast *broadcast);
 /**
  * kin_subscriber_ref - keep a subscriber.
  * @subscriber: a subscriber; NULL is left alone.
+ *
+ * Example:
+ *     struct listener {
+ *         struct kin_subscriber *news;
+ *     };
+ *
+ *     void share(struct listener *with, struct kin_subscriber *news)
+ *     {
+ *         with->news = kin_subscriber_ref(news);
+ *     }
  *
  * From:    anywhere
  * Parks:   no
@@ -240,6 +266,16 @@ KIN_API KIN_MUST_USE int kin_watch_create(struct kin_watch **out, size_t item_si
 /**
  * kin_watch_ref - keep a watch.
  * @watch: a watch; NULL is left alone.
+ *
+ * Example:
+ *     struct panel {
+ *         struct kin_watch *speed;
+ *     };
+ *
+ *     void attach(struct panel *panel, struct kin_watch *speed)
+ *     {
+ *         panel->speed = kin_watch_ref(speed);
+ *     }
  *
  * From:    anywhere
  * Parks:   no
@@ -333,6 +369,12 @@ KIN_API KIN_MUST_USE int kin_watch_wait(struct kin_watch *watch, void *item, uin
 /**
  * kin_watch_is_closed - whether the value has changed for the last time.
  * @watch: a watch; NULL never changes.
+ *
+ * Example:
+ *     int is_current(const struct kin_watch *watch)
+ *     {
+ *         return !kin_watch_is_closed(watch);
+ *     }
  *
  * From:    anywhere
  * Returns: true for good once it was closed

@@ -107,6 +107,17 @@ KIN_API KIN_MUST_USE int kin_mutex_lock(struct kin_mutex *mutex, kin_time deadli
  * kin_mutex_unlock - give the mutex to the first in line, or to nobody.
  * @mutex: a mutex that the running task holds; else the process aborts and says who holds it.
  *
+ * Example:
+ *     int add(struct kin_mutex *lock, long *sum, long number)
+ *     {
+ *         int rc = kin_mutex_lock(lock, KIN_NEVER);
+ *         if (rc < 0)
+ *             return rc;
+ *         *sum += number;
+ *         kin_mutex_unlock(lock);
+ *         return 0;
+ *     }
+ *
  * From:    task, the owner
  * Parks:   no
  * Returns: nothing
@@ -158,6 +169,17 @@ KIN_API KIN_MUST_USE int kin_rwlock_read_lock(struct kin_rwlock *rwlock, kin_tim
  * @rwlock: a lock that the running task holds as reader. When nobody reads, or the task holds no
  *          lock at all, the process aborts.
  *
+ * Example:
+ *     int look_up(struct kin_rwlock *lock, const int *table, int at, int *found)
+ *     {
+ *         int rc = kin_rwlock_read_lock(lock, KIN_NEVER);
+ *         if (rc < 0)
+ *             return rc;
+ *         *found = table[at];
+ *         kin_rwlock_read_unlock(lock);
+ *         return 0;
+ *     }
+ *
  * From:    task
  * Parks:   no
  * Returns: nothing
@@ -168,6 +190,17 @@ KIN_API void kin_rwlock_read_unlock(struct kin_rwlock *rwlock);
  * kin_rwlock_write_lock - wait until nobody holds the lock, and hold it alone.
  * @rwlock:   the lock.
  * @deadline: how long to wait; 0 only tries.
+ *
+ * Example:
+ *     int change(struct kin_rwlock *lock, int *table, int at, int number)
+ *     {
+ *         int rc = kin_rwlock_write_lock(lock, kin_after(KIN_MS(100)));
+ *         if (rc < 0)
+ *             return rc;
+ *         table[at] = number;
+ *         kin_rwlock_write_unlock(lock);
+ *         return 0;
+ *     }
  *
  * From:    task
  * Parks:   yes
@@ -180,6 +213,17 @@ KIN_API KIN_MUST_USE int kin_rwlock_write_lock(struct kin_rwlock *rwlock, kin_ti
 /**
  * kin_rwlock_write_unlock - let the next ones in.
  * @rwlock: a lock that the running task holds as writer; else the process aborts and says who does.
+ *
+ * Example:
+ *     int clear(struct kin_rwlock *lock, int *table, size_t count)
+ *     {
+ *         int rc = kin_rwlock_write_lock(lock, KIN_NEVER);
+ *         if (rc < 0)
+ *             return rc;
+ *         memset(table, 0, count * sizeof(*table));
+ *         kin_rwlock_write_unlock(lock);
+ *         return 0;
+ *     }
  *
  * From:    task, the writer
  * Parks:   no
@@ -238,6 +282,18 @@ KIN_API KIN_MUST_USE int kin_cond_wait(struct kin_cond *cond, struct kin_mutex *
  *
  * The mutex need not be held, but whoever changes what others wait for without it can be too early.
  *
+ * Example:
+ *     int put_one(struct kin_mutex *lock, struct kin_cond *filled, int *items)
+ *     {
+ *         int rc = kin_mutex_lock(lock, KIN_NEVER);
+ *         if (rc < 0)
+ *             return rc;
+ *         ++*items;
+ *         kin_cond_signal(filled);
+ *         kin_mutex_unlock(lock);
+ *         return 0;
+ *     }
+ *
  * From:    anywhere
  * Parks:   no
  * Returns: nothing
@@ -278,6 +334,14 @@ KIN_API void kin_cond_broadcast(struct kin_cond *cond);
  * kin_sem_init - make a semaphore with permits in it.
  * @sem:     storage; nobody may be using it.
  * @permits: how many there are at first. A semaphore that is all zero has none and is ready too.
+ *
+ * Example:
+ *     struct kin_sem connections;
+ *
+ *     int allow_ten(void)
+ *     {
+ *         return kin_sem_init(&connections, 10);
+ *     }
  *
  * From:    anywhere
  * Parks:   no
@@ -325,6 +389,17 @@ KIN_API KIN_MUST_USE int kin_sem_acquire(struct kin_sem *sem, size_t n, kin_time
  * @sem: the semaphore.
  * @n:   how many. Whoever releases need not be who acquired; more than SIZE_MAX in all aborts.
  *
+ * Example:
+ *     int use_two(struct kin_sem *permits, int (*use)(void))
+ *     {
+ *         int rc = kin_sem_acquire(permits, 2, KIN_NEVER);
+ *         if (rc < 0)
+ *             return rc;
+ *         rc = use();
+ *         kin_sem_release(permits, 2);
+ *         return rc;
+ *     }
+ *
  * From:    anywhere
  * Parks:   no
  * Returns: nothing
@@ -364,6 +439,15 @@ KIN_API void kin_event_set(struct kin_event *event);
  * kin_event_reset - from now on whoever comes waits.
  * @event: the event; resetting it again changes nothing.
  *
+ * Example:
+ *     int next_round(struct kin_event *go)
+ *     {
+ *         int rc = kin_event_wait(go, KIN_NEVER);
+ *         if (rc == 0)
+ *             kin_event_reset(go);
+ *         return rc;
+ *     }
+ *
  * From:    anywhere
  * Parks:   no
  * Returns: nothing
@@ -374,6 +458,15 @@ KIN_API void kin_event_reset(struct kin_event *event);
  * kin_event_wait - wait until the event is set.
  * @event:    the event.
  * @deadline: how long to wait; 0 only asks.
+ *
+ * Example:
+ *     int wait_until_ready(struct kin_event *ready)
+ *     {
+ *         int rc = kin_event_wait(ready, kin_after(KIN_SEC(5)));
+ *         if (rc == KIN_TIMEOUT)
+ *             fprintf(stderr, "still not ready\n");
+ *         return rc;
+ *     }
  *
  * From:    task
  * Parks:   yes
@@ -390,6 +483,22 @@ KIN_API KIN_MUST_USE int kin_event_wait(struct kin_event *event, kin_time deadli
  * @group: the group.
  * @n:     how many. Add before whoever will be done can be; more than SIZE_MAX in all aborts.
  *
+ * Example:
+ *     int work(void *group);
+ *
+ *     int start(struct kin_nursery *n, struct kin_group *group, int count)
+ *     {
+ *         int rc = 0;
+ *         kin_group_add(group, (size_t)count);
+ *         for (int i = 0; i < count; i++) {
+ *             if (rc == 0)
+ *                 rc = kin_spawn(n, work, group);
+ *             if (rc < 0)
+ *                 kin_group_done(group);
+ *         }
+ *         return rc;
+ *     }
+ *
  * From:    anywhere
  * Parks:   no
  * Returns: nothing
@@ -399,6 +508,15 @@ KIN_API void kin_group_add(struct kin_group *group, size_t n);
 /**
  * kin_group_done - one less to wait for.
  * @group: the group; the process aborts when nothing is left in it.
+ *
+ * Example:
+ *     int work(void *arg)
+ *     {
+ *         struct kin_group *group = arg;
+ *         int rc = kin_sleep(kin_after(KIN_MS(1)));
+ *         kin_group_done(group);
+ *         return rc;
+ *     }
  *
  * From:    anywhere
  * Parks:   no

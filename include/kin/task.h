@@ -34,6 +34,13 @@ struct kin_outcome {
 /**
  * kin_self - the running task.
  *
+ * Example:
+ *     int cancel_later(struct kin_chan *names)
+ *     {
+ *         struct kin_task_ref me = kin_self();
+ *         return kin_chan_send(names, &me, KIN_NEVER);
+ *     }
+ *
  * From:    anywhere
  * Returns: its name; {0} outside a task
  */
@@ -42,6 +49,12 @@ KIN_API struct kin_task_ref kin_self(void);
 /**
  * kin_task_id - the number of a task, as reports print it.
  * @task: any name, stale ones too.
+ *
+ * Example:
+ *     void say_hello(void)
+ *     {
+ *         printf("task %llu is here\n", (unsigned long long)kin_task_id(kin_self()));
+ *     }
  *
  * From:    anywhere
  * Returns: the number; 0 for nobody
@@ -52,6 +65,17 @@ KIN_API uint64_t kin_task_id(struct kin_task_ref task);
  * kin_yield - let the other runnable tasks run.
  *
  * The task goes to the back of a queue of its own, behind everything that is runnable now.
+ *
+ * Example:
+ *     int wait_for_flag(_Atomic int *flag)
+ *     {
+ *         while (!*flag) {
+ *             int rc = kin_yield();
+ *             if (rc < 0)
+ *                 return rc;
+ *         }
+ *         return 0;
+ *     }
  *
  * From:    task
  * Parks:   no, but others run
@@ -65,6 +89,18 @@ KIN_API int kin_yield(void);
  * kin_checkpoint - the cheap check for loops: yields when the task has had its share.
  *
  * Call it in every long loop. It costs a nanosecond or two and lets others run every so often.
+ *
+ * Example:
+ *     int sum_up(const long *numbers, size_t count, long *sum)
+ *     {
+ *         for (size_t i = 0; i < count; i++) {
+ *             int rc = kin_checkpoint();
+ *             if (rc < 0)
+ *                 return rc;
+ *             *sum += numbers[i];
+ *         }
+ *         return 0;
+ *     }
  *
  * From:    task
  * Parks:   no, but others may run
@@ -97,6 +133,14 @@ KIN_API bool kin_cancelled(void);
 
 /**
  * kin_cancel_reason - why the running task was asked to stop.
+ *
+ * Example:
+ *     int why(void)
+ *     {
+ *         if (kin_cancelled())
+ *             fprintf(stderr, "asked to stop: %s\n", kin_status_text(kin_cancel_reason()));
+ *         return kin_cancelled() ? KIN_CANCELLED : 0;
+ *     }
  *
  * From:    anywhere
  * Returns: 0 while it was not asked; the first reason given, which later ones do not replace:
@@ -136,6 +180,19 @@ KIN_API void kin_mask(void);
  *
  * One without a kin_mask before it aborts, naming the task.
  *
+ * Example:
+ *     int put_back(struct kin_mutex *lock, int *stock)
+ *     {
+ *         kin_mask();
+ *         int rc = kin_mutex_lock(lock, kin_after(KIN_MS(100)));
+ *         if (rc == 0) {
+ *             ++*stock;
+ *             kin_mutex_unlock(lock);
+ *         }
+ *         kin_unmask();
+ *         return rc;
+ *     }
+ *
  * From:    task; elsewhere it does nothing
  * Parks:   no
  * Returns: nothing
@@ -149,6 +206,17 @@ KIN_API void kin_unmask(void);
  * Waits that would go on past it return KIN_TIMEOUT. A nursery that is opened under it takes it as
  * its own where it is tighter. KIN_WITHIN is the scoped form.
  *
+ * Example:
+ *     int ask(struct kin_chan *questions, struct kin_chan *answers, int *number)
+ *     {
+ *         kin_time before = kin_deadline_push(kin_after(KIN_MS(50)));
+ *         int rc = kin_chan_send(questions, number, KIN_NEVER);
+ *         if (rc == 0)
+ *             rc = kin_chan_recv(answers, number, KIN_NEVER);
+ *         kin_deadline_pop(before);
+ *         return rc;
+ *     }
+ *
  * From:    task
  * Parks:   no
  * Returns: what was in force before, for kin_deadline_pop; KIN_NEVER outside a task
@@ -159,6 +227,15 @@ KIN_API kin_time kin_deadline_push(kin_time deadline);
 /**
  * kin_deadline_pop - back to the deadline that was in force.
  * @previous: what kin_deadline_push returned.
+ *
+ * Example:
+ *     int nap(void)
+ *     {
+ *         kin_time before = kin_deadline_push(kin_after(KIN_MS(5)));
+ *         int rc = kin_sleep(kin_after(KIN_SEC(1)));
+ *         kin_deadline_pop(before);
+ *         return rc;
+ *     }
  *
  * From:    task
  * Parks:   no
@@ -186,6 +263,21 @@ static inline void kin_within_leave_(kin_time *previous)
  * Asks, never waits. A task that has not begun never runs its body. A child that is cancelled alone
  * does not fail its nursery.
  *
+ * Example:
+ *     int work(void *arg);
+ *
+ *     int work_for_a_while(void *arg)
+ *     {
+ *         struct kin_task_ref worker;
+ *         KIN_NURSERY(n);
+ *         int rc = kin_spawn_with(&n, NULL, work, arg, 0, &worker);
+ *         if (rc == 0)
+ *             rc = kin_sleep(kin_after(KIN_SEC(1)));
+ *         if (rc == 0)
+ *             rc = kin_task_cancel(worker);
+ *         return rc < 0 ? rc : kin_nursery_join(&n, NULL);
+ *     }
+ *
  * From:    anywhere
  * Returns: 0; KIN_STALE once its nursery is released, or it is over and kin_spawn_with named it to
  *          nobody
@@ -201,6 +293,18 @@ KIN_API int kin_task_cancel(struct kin_task_ref task);
  * Cleanups run and nurseries that the task has open are cancelled and joined, the newest first. C
  * frames in between are left without running, so what they hold must be known to a nursery or a
  * cleanup.
+ *
+ * Example:
+ *     #include <errno.h>
+ *
+ *     long number_in(const char *text)
+ *     {
+ *         char *end;
+ *         long number = strtol(text, &end, 10);
+ *         if (*end)
+ *             kin_fail(-EINVAL, "%s is no number", text);
+ *         return number;
+ *     }
  *
  * From:    task
  * Returns: never
