@@ -13,7 +13,8 @@ test    = command -v python3 >/dev/null || { echo "python3 is needed to run the 
           echo "0 passed, 1 failed, 0 skipped"; exit 1; }; python3 tools/test.py
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all run test check check-hard model bench soak fuzz lab-deep install dist man clean help
+.PHONY: all run test check check-hard model bench soak fuzz lab-deep nightly
+.PHONY: install dist man clean help
 all:
 	@$(CMAKE) -S . -B build/release -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX=$(PREFIX)
 	@$(call build,build/release)
@@ -71,6 +72,10 @@ fuzz:
 lab-deep: export KIN_ATOMS_DEEP = 1
 lab-deep:
 	@$(test) --stage atoms --only "$(ONLY)"
+
+## make nightly [SECONDS=3600]  every test of the lab under fresh seeds, for so long
+nightly:
+	@python3 tools/nightly.py --seconds $(or $(SECONDS),3600) --only "$(ONLY)"
 
 ## make install PREFIX= DESTDIR=
 install: all

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: MIT
 """Runs every test of the lab under fresh seeds, for as long as there is time.
 
-What runs: the conformance of kin in the lab (test/lab/conformance_*), and the remedies in the book of
-found bugs (examples/lab). The first seed comes from the date, so that each night has seeds of its
-own and everybody has those of the same night; --seed repeats a night. A test that fails is left
-alone from then on; its schedule is in the directory of reports, as a .kinlab file to be replayed and
-kept, beside what it printed. The status is 1 when a test has failed.
+What runs: the conformance of kin in the lab (test/lab/conformance_*), and the remedies in the book
+of found bugs (examples/lab), by turns. The first seed comes from the date, so that each night has
+seeds of its own; --seed repeats one. A test that fails is left alone from then on; its schedule is
+in the directory of reports, as a .kinlab file to be replayed and kept, beside what it printed. The
+status is 1 when a test has failed.
 """
 import argparse
 import concurrent.futures
@@ -19,7 +19,7 @@ import time
 
 sys.dont_write_bytecode = True
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-RUNS = 2000   # schedules of each kind in one turn of a test
+SEEDS = 4096  # of the book in one turn; the conformance has a bound of its own
 LIMIT_S = 900  # for one turn
 STRATEGIES = ["random", "pct:2", "pct:3", "pct:5", "urw"]
 
@@ -35,11 +35,11 @@ class Test:
         """(status, output) of one turn; the files of a failure go to reports."""
         command, env = [self.program], dict(os.environ, KIN_LAB_REPORTS=reports)
         if self.is_book:
-            first = seed * RUNS % 2**62 + 1
+            first = seed * SEEDS % 2**62 + 1
             command += ["fixed", "-s", STRATEGIES[seed % len(STRATEGIES)], "--report-dir", reports,
-                        "--seeds", "%d..%d" % (first, first + RUNS - 1)]
+                        "--seeds", "%d..%d" % (first, first + SEEDS - 1)]
         else:
-            env.update(KIN_SEED=str(seed), KIN_LAB_RUNS=str(RUNS), KIN_TEST_SCALE="10")
+            env.update(KIN_SEED=str(seed))
         try:
             done = subprocess.run(command, cwd=ROOT, env=env, stdin=subprocess.DEVNULL,
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -51,29 +51,20 @@ class Test:
 
 def night(tests, seconds, seed, reports, jobs):
     """Gives every test its turns until the time is over; returns (turns, those that failed)."""
-    end, turns, failed = time.time() + seconds, 0, []
-
-    def one(test, number):
-        if time.time() > end and number > 0: # the first turn of each is always made
-            return None
-        return test.turn(seed + number, reports)
-
-    number, left = 0, list(tests)
+    end, turns, failed, left = time.time() + seconds, 0, [], list(tests)
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        while left and (number == 0 or time.time() < end):
-            results = list(pool.map(lambda test: one(test, number), left))
-            for test, result in list(zip(left, results)):
-                turns += result is not None
-                if result is None or result[0] == 0:
+        while left and (turns == 0 or time.time() < end):  # each test has one turn at least
+            results = list(pool.map(lambda test: test.turn(seed, reports), left))
+            turns += len(results)
+            for test, (status, output) in list(zip(left, results)):
+                if status == 0:
                     continue
-                os.makedirs(reports, exist_ok=True)
                 with open(os.path.join(reports, test.name + ".log"), "w", encoding="utf-8") as file:
-                    file.write(result[1])
-                print("FAIL %s seed %d\n%s" % (test.name, seed + number, result[1][-4000:]),
-                      flush=True)
+                    file.write(output)
+                print("FAIL %s seed %d\n%s" % (test.name, seed, output[-4000:]), flush=True)
                 left.remove(test)
                 failed.append(test.name)
-            number += 1
+            seed += 1
     return turns, failed
 
 
@@ -85,8 +76,8 @@ def build(directory, jobs):
         os.path.join(ROOT, "test", "lab", "conformance_*_test.c")))
     book = sorted(os.path.basename(path)[:-2]
                   for path in glob.glob(os.path.join(ROOT, "examples", "lab", "*.c")))
-    subprocess.run(["cmake", "--build", directory, "-j", str(jobs), "--target"] +
-                   ["test_lab_" + name for name in names] + ["example_lab_" + name for name in book],
+    targets = ["test_lab_" + name for name in names] + ["example_lab_" + name for name in book]
+    subprocess.run(["cmake", "--build", directory, "-j", str(jobs), "--target"] + targets,
                    stdout=subprocess.DEVNULL, check=True)
     return ([Test(os.path.join(directory, "test", "lab", name), False) for name in names] +
             [Test(os.path.join(directory, "examples", "lab", name), True) for name in book])

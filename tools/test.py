@@ -45,7 +45,8 @@ EXPECTED_SKIPS = [("valgrind", "mem/stack_test stacks_past_the_cap_on_guards_hav
     for test in ("tasks_that_nothing_can_wake_are_reported", "who_sleeps_for_ever_wakes_nobody",
                  "a_timer_is_somebody_who_wakes", "threads_of_the_kernel_wake_nobody",
                  "a_thread_of_the_process_is_somebody_who_wakes",
-                 "a_task_in_a_system_call_is_somebody_who_wakes")]
+                 "a_task_in_a_system_call_is_somebody_who_wakes",
+                 "a_budget_that_nobody_can_give_is_reported")]
 EXPECTED_SKIPS += [("aarch64", "io_uring is refused here")]  # the emulator has none: any test
 # Servers are not installed for a test; where they are, it runs.
 EXPECTED_SKIPS += [("foreign", "foreign " + test)
@@ -409,6 +410,8 @@ def stage_tidy(ctx):
     if ctx.wants("tidy"):
         script(ctx, "tidy", [sys.executable, "tools/tidy.py"])
         script(ctx, "tidy_test", [sys.executable, "test/tools/tidy_test.py"])
+    if ctx.wants("nightly"):
+        script(ctx, "nightly", [sys.executable, "test/tools/nightly_test.py"])
 
 
 def stage_headers(ctx):
