@@ -395,7 +395,8 @@ static bool install(struct kin__sched *sched, struct kin__watcher *watcher)
             kin__list_init(&pollers);
         kin__list_push_back(&pollers, &watcher->link);
         sched->io_state = watcher;
-        kin__store_release(&sched->io, kin__tape_around(sched, &outside)); /* pairs with the load in poll_begin */
+        /* pairs with the load in poll_begin */
+        kin__store_release(&sched->io, kin__tape_around(sched, &outside));
     }
     kin__lock_give(&pollers_lock, KIN__RANK_POLLER);
     return is_first;

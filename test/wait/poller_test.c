@@ -186,7 +186,8 @@ KIN_TEST(a_select_keeps_nothing_open, "")
 static int read_until_closed(void *arg)
 {
     char byte;
-    EXPECT_EQ(kin_read(*(int *)arg, &byte, 1, KIN_NEVER), KIN_CLOSED);
+    ssize_t rc = kin_read(*(int *)arg, &byte, 1, KIN_NEVER);
+    EXPECT(rc == KIN_CLOSED || rc == -EBADF); /* the latter if it comes too late to wait */
     return 0;
 }
 

@@ -11,9 +11,10 @@
  *
  * Printed are lines of "name value unit" as all programs of the benchmarks do: time, wall time by
  * messages; cpu, the CPU time of all threads of the server by messages; rate; latencies from send
- * to the last byte. Or memory: what the server occupies more than before the first connection, page
- * tables included, by connections; and kernel: what all of the kernel's small objects occupy more,
- * halved, because both ends of each connection are on this machine.
+ * to the last byte; least, how many messages the connection got back that got the fewest, by the
+ * mean. Or memory: what the server occupies more than before the first connection, page tables
+ * included, by connections; and kernel: what all of the kernel's small objects occupy more, halved,
+ * because both ends of each connection are on this machine.
  */
 #define _GNU_SOURCE 1
 #include <arpa/inet.h>
@@ -44,6 +45,7 @@ struct conn {
     int fd;
     int have;     /* bytes of the message that are back */
     int64_t sent; /* when */
+    int64_t back; /* messages that were counted */
 };
 
 static struct conn *conns;
@@ -205,6 +207,7 @@ static void keep_busy(int set, int64_t until, int is_counted)
             if (is_counted && sampled < SAMPLES)
                 samples[sampled++] = now - conn->sent;
             count += is_counted;
+            conn->back += is_counted;
             send_one(conn);
         }
     } while (now < until);
@@ -214,6 +217,15 @@ static int compare(const void *a, const void *b)
 {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
     return (x > y) - (x < y);
+}
+
+/* How many messages the connection got back that got the fewest, by the mean. */
+static double least(int64_t n)
+{
+    int64_t fewest = conns[0].back;
+    for (int64_t i = 1; i < n; i++)
+        fewest = conns[i].back < fewest ? conns[i].back : fewest;
+    return (double)fewest * (double)n / (double)count;
 }
 
 static void echo(int set, int64_t n, int64_t ms)
@@ -235,6 +247,7 @@ static void echo(int set, int64_t n, int64_t ms)
     print("rate", (double)count / wall * 1e6, "k/s");
     print("p50", (double)samples[sampled / 2] / 1e3, "us");
     print("p99", (double)samples[sampled / 100 * 99] / 1e3, "us");
+    print("least", least(n), "x");
 }
 
 static void idle(int64_t n, int64_t memory, int64_t kernel)
