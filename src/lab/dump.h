@@ -42,9 +42,9 @@ struct kin__dump {
 };
 
 /* Reads the text of a record, which is changed and kept by the caller as long as the dump. It may
- * be anything. 0, -EINVAL no such file at all, -EPROTONOSUPPORT another version, -EBADMSG a line that
- * makes no sense, -ENODATA the end is missing, -EFBIG too large, -ENOMEM. The dump is empty before
- * ({0}), and is to be released whatever this says. */
+ * be anything. 0, -EINVAL no such file at all, -EPROTONOSUPPORT another version, -EBADMSG a line
+ * that makes no sense, -ENODATA the end is missing, -EFBIG too large, -ENOMEM. The dump is empty
+ * before ({0}), and is to be released whatever this says. */
 int kin__dump_read(struct kin__dump *dump, char *text, size_t size);
 void kin__dump_release(struct kin__dump *dump);
 
@@ -62,5 +62,10 @@ bool kin__dump_story(const struct kin__dump *dump, struct kin__story *story);
 /* A trace with a track for each worker, in real time. False: no memory. When the text is full
  * afterwards it is none. */
 bool kin__dump_trace(const struct kin__dump *dump, struct kin__text *out);
+
+/* ---- the command (dump_main.c) ---- */
+
+/* kin record; what to exit with. */
+int kin__dump_main(int argc, char **argv);
 
 #endif

@@ -52,7 +52,7 @@ static inline int send_fast(struct kin__queue *q, const void *item)
 }
 
 /* A whole send, behind the charge. */
-static inline int send(struct kin__queue *q, const void *item, kin_time deadline)
+static inline int send_whole(struct kin__queue *q, const void *item, kin_time deadline)
 {
     if (KIN__UNLIKELY(!kin__item_tries(deadline)))
         return kin__queue_send_slow(q, item, deadline, false);
@@ -71,7 +71,7 @@ int kin_spsc_send(struct kin_spsc *queue, const void *item, kin_time deadline)
     int rc = kin__item_enter(deadline);
     if (KIN__UNLIKELY(rc < 0))
         return rc;
-    rc = send(q, item, deadline);
+    rc = send_whole(q, item, deadline);
     KIN__LAB_CALLED(q, KIN__LAB_SEND, rc, item);
     return rc;
 }

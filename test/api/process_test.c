@@ -501,25 +501,36 @@ KIN_TEST(a_process_can_be_ended_by_hand, "")
     both(destroy_some);
 }
 
-/* Without a word about it: asked by SIGTERM, and there is time to tidy up. */
-static int ask_by_default(void *arg)
+/* Waits for the first line of a process: it heeds signals as it means to. */
+static void await_ready(int fd)
 {
-    struct kin_process_options options = KIN_PROCESS_OPTIONS_INIT;
+    char text[8];
+    size_t done;
+    EXPECT_EQ(kin_read_full(fd, text, 6, &done, KIN_NEVER), 0);
+}
+
+/* Destroys a process that says goodbye when it is asked as the options say; there is time for it. */
+static void ask(struct kin_process_options options, const char *command)
+{
     char text[64];
     int ends[2];
-    size_t done;
-    (void)arg;
     EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);
     options.out = (struct kin_stdio){KIN_STDIO_FD, ends[1]};
-    struct kin_process *process =
-        start_shell("trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.01; done",
-                    &options);
-    EXPECT_EQ(kin_read_full(ends[0], text, 6, &done, KIN_NEVER), 0);
+    struct kin_process *process = start_shell(command, &options);
+    await_ready(ends[0]);
     kin_process_destroy(process);
     EXPECT_EQ(kin_close(ends[1]), 0);
     EXPECT_EQ(read_all(ends[0], text, sizeof text), 4);
     EXPECT_STR(text, "bye\n");
     EXPECT_EQ(kin_close(ends[0]), 0);
+}
+
+/* Without a word about it: asked by SIGTERM. */
+static int ask_by_default(void *arg)
+{
+    struct kin_process_options options = KIN_PROCESS_OPTIONS_INIT;
+    (void)arg;
+    ask(options, "trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.01; done");
     return 0;
 }
 
@@ -533,13 +544,11 @@ static int be_stubborn(void *arg)
 {
     struct kin_process_options options = KIN_PROCESS_OPTIONS_INIT;
     const struct stubborn *how = arg;
-    char text[8];
-    size_t done;
     options.grace = how->grace;
     options.out.kind = KIN_STDIO_PIPE;
     struct kin_process *process =
         start_shell("trap '' TERM; echo ready; exec sleep 1000", &options);
-    EXPECT_EQ(kin_read_full(kin_process_pipe(process, 1), text, 6, &done, KIN_NEVER), 0);
+    await_ready(kin_process_pipe(process, 1));
     *how->pid = kin_process_pid(process);
     return kin_process_wait(process, NULL, KIN_NEVER);
 }
@@ -576,23 +585,10 @@ KIN_TEST(the_stubborn_are_killed_when_their_grace_or_the_nursery_s_is_over, "B7"
 static int ask_politely(void *arg)
 {
     struct kin_process_options options = KIN_PROCESS_OPTIONS_INIT;
-    char text[64];
-    int ends[2];
     (void)arg;
-    EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);
     options.grace = KIN_SEC(30);
     options.stop_signal = SIGUSR1;
-    options.out = (struct kin_stdio){KIN_STDIO_FD, ends[1]};
-    struct kin_process *process =
-        start_shell("trap 'echo bye; exit 0' USR1; echo ready; while :; do sleep 0.01; done",
-                    &options);
-    size_t done;
-    EXPECT_EQ(kin_read_full(ends[0], text, 6, &done, KIN_NEVER), 0);
-    kin_process_destroy(process);
-    EXPECT_EQ(kin_close(ends[1]), 0);
-    EXPECT_EQ(read_all(ends[0], text, sizeof text), 4);
-    EXPECT_STR(text, "bye\n");
-    EXPECT_EQ(kin_close(ends[0]), 0);
+    ask(options, "trap 'echo bye; exit 0' USR1; echo ready; while :; do sleep 0.01; done");
     return 0;
 }
 
@@ -604,14 +600,12 @@ KIN_TEST(with_a_grace_it_is_asked_first, "")
 static int ask_in_vain(void *arg)
 {
     struct kin_process_options options = KIN_PROCESS_OPTIONS_INIT;
-    char text[8];
-    size_t done;
     (void)arg;
     options.grace = KIN_MS(20);
     options.out.kind = KIN_STDIO_PIPE;
     struct kin_process *process =
         start_shell("trap '' TERM; echo ready; while :; do sleep 0.01; done", &options);
-    EXPECT_EQ(kin_read_full(kin_process_pipe(process, 1), text, 6, &done, KIN_NEVER), 0);
+    await_ready(kin_process_pipe(process, 1));
     pid_t pid = kin_process_pid(process);
     kin_process_destroy(process);
     EXPECT(is_gone(pid));

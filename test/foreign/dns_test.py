@@ -14,7 +14,6 @@ which port, is read there. It is ended by its process group, and leaves nothing.
 import contextlib
 import ipaddress
 import os
-import pwd
 import re
 import signal
 import socket
@@ -61,9 +60,9 @@ class Dnsmasq:
         write(self.hosts, "".join("%s many.test\n" % address for address in MANY) + hosts)
         write(conf, "port=%d\nlisten-address=127.0.0.1%s\nbind-interfaces\nno-resolv\nno-hosts\n"
                     "local=/test/web/nobody/\nlocal-ttl=%d\naddn-hosts=%s\nlog-queries=extra\n"
-                    "log-facility=%s\npid-file=\nuser=%s\n" %
+                    "log-facility=%s\npid-file=\n%s" %
                     (self.port, ",::1" if has_v6() else "", LOCAL_TTL_S, self.hosts, self.log,
-                     pwd.getpwuid(os.getuid()).pw_name) + ZONE + more)
+                     "user=root\n" if os.getuid() == 0 else "") + ZONE + more)
         self.process = subprocess.Popen([need("dnsmasq"), "-k", "-C", conf], start_new_session=True,
                                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 

@@ -2,6 +2,7 @@
 /*
  * Tests of the engine's door: what a world sees of a run, and what happens when memory runs out.
  */
+#include "crowd.h"
 #include "kin_test.h"
 #include "lab/engine.h"
 #include "lab/state.h"
@@ -220,17 +221,7 @@ static void busy_run(struct kin__engine *e, unsigned steps)
         (void)snprintf(path, sizeof(path), "root/%u/an/actor/whose/path/is/%060u", a, a);
         (void)kin__engine_actor(e, path);
     }
-    while (!kin__engine_is_over(e)) {
-        uint16_t enabled[BUSY_ACTORS];
-        unsigned count = 0;
-        for (unsigned a = 0; a < BUSY_ACTORS; a++)
-            if (done[a] < steps)
-                enabled[count++] = (uint16_t)a;
-        if (count == 0)
-            break;
-        unsigned actor = kin__engine_pick(e, enabled, count);
-        if (kin__engine_is_over(e))
-            break;
+    for (unsigned actor; crowd_pick(e, done, BUSY_ACTORS, steps, &actor);) {
         unsigned step = done[actor]++;
         for (unsigned i = 0; i < (step == 7 ? BUSY_STEPS : 2); i++)
             kin__engine_touch(e, (uintptr_t)&words[actor][(step + i) % BUSY_STEPS],

@@ -13,7 +13,7 @@
 #include "task/extra.h"
 #include "task/word.h"
 #include "wait/chan.h"
-#include "wait/mutex.h"
+#include "wait/crowd.h"
 #include "wait/queue.h"
 #include "wait/timer.h"
 
@@ -185,13 +185,32 @@ KIN_TEST(a_task_that_is_queued_twice_is_seen, "F2 F4")
 
 /* ---- wakes of everything else ---- */
 
+/* Takes somebody who is parked out of the line for its first case; where it was. */
+static struct kin__list *hide(uint32_t player)
+{
+    struct kin__waiter *waiter =
+        (struct kin__waiter *)(uintptr_t)&kin__world.players[player].cases[0].waiter;
+    struct kin__list *before = waiter->link.prev;
+    kin__list_remove(&waiter->link);
+    return before;
+}
+
+/* Puts it back there. */
+static void show(uint32_t player, struct kin__list *before)
+{
+    struct kin__waiter *waiter =
+        (struct kin__waiter *)(uintptr_t)&kin__world.players[player].cases[0].waiter;
+    waiter->link = (struct kin__list){.next = before->next, .prev = before};
+    before->next->prev = &waiter->link;
+    before->next = &waiter->link;
+}
+
 /* What a child waits for, how it is let go, and what the oracle says when it is not. */
 struct lost {
     int (*wait)(void *object);
     void (*wake)(void *object);
     const char *what;
     void (*prepare)(void *object); /* NULL: nothing */
-    size_t crowd;                  /* where those who wait are, in the object */
 };
 
 static union {
@@ -201,6 +220,11 @@ static union {
     struct kin_barrier barrier;
     struct kin_mutex mutex;
     struct kin_rwlock rwlock;
+    struct kin_watch *watch;
+    struct {
+        struct kin_broadcast *broadcast;
+        struct kin_subscriber *subscriber;
+    };
 } subject;
 
 static int wait_event(void *event)
@@ -283,14 +307,55 @@ static void leave_rwlock(void *rwlock)
     kin_rwlock_read_unlock(rwlock);
 }
 
+static void make_watch(void *object)
+{
+    (void)object;
+    kin_ignore(kin_watch_create(&subject.watch, sizeof(int), &(int){1}));
+}
+
+static int wait_watch(void *object)
+{
+    uint64_t version = 1;
+    int value;
+    (void)object;
+    return kin_watch_wait(subject.watch, &value, &version, KIN_NEVER);
+}
+
+static void set_watch(void *object)
+{
+    (void)object;
+    kin_ignore(kin_watch_set(subject.watch, &(int){2}));
+}
+
+static void make_broadcast(void *object)
+{
+    (void)object;
+    kin_ignore(kin_broadcast_create(&subject.broadcast, sizeof(int), 2, KIN_BROADCAST_WAIT));
+    kin_ignore(kin_broadcast_subscribe(subject.broadcast, &subject.subscriber));
+}
+
+static int wait_broadcast(void *object)
+{
+    int value;
+    (void)object;
+    return kin_broadcast_recv(subject.subscriber, &value, NULL, KIN_NEVER);
+}
+
+static void send_broadcast(void *object)
+{
+    (void)object;
+    kin_ignore(kin_broadcast_send(subject.broadcast, &(int){2}, KIN_NEVER));
+}
+
 static const struct lost losses[] = {
-    {wait_event, set_event, "event, but it is set", NULL, 0},
-    {wait_sem, give_sem, "semaphore, but there are permits for it", NULL, 0},
-    {wait_group, end_group, "group, but all are done", add_group, 0},
-    {wait_barrier, come_last, "barrier, but its round is complete", make_barrier, 0},
-    {wait_mutex, give_mutex, "mutex, but nobody holds it", take_mutex,
-     offsetof(struct kin__mutex, crowd)},
-    {wait_rwlock, leave_rwlock, "rwlock, but there is room for it", read_rwlock, 0},
+    {wait_event, set_event, "event, but it is set", NULL},
+    {wait_sem, give_sem, "semaphore, but there are permits for it", NULL},
+    {wait_group, end_group, "group, but all are done", add_group},
+    {wait_barrier, come_last, "barrier, but its round is complete", make_barrier},
+    {wait_mutex, give_mutex, "mutex, but nobody holds it", take_mutex},
+    {wait_rwlock, leave_rwlock, "rwlock, but there is room for it", read_rwlock},
+    {wait_watch, set_watch, "watch, but there is another value", make_watch},
+    {wait_broadcast, send_broadcast, "broadcast: receive, but there is an item", make_broadcast},
 };
 
 /* Who waits is not in line at the moment of the wake. */
@@ -300,14 +365,12 @@ static int lose_one(void *arg)
     memset(&subject, 0, sizeof subject);
     if (lost->prepare)
         lost->prepare(&subject);
-    struct kin__crowd *crowd = (struct kin__crowd *)(void *)((char *)&subject + lost->crowd);
     KIN_NURSERY(n);
     KIN_LAB_OK(kin_spawn(&n, lost->wait, &subject));
     KIN_LAB_OK(kin_lab_wait_all_blocked());
-    struct kin__waitq line = crowd->queue;
-    crowd->queue = (struct kin__waitq){0};
+    struct kin__list *before = hide(2);
     lost->wake(&subject);
-    crowd->queue = line;
+    show(2, before);
     kin_ignore(kin_nursery_join(&n, NULL));
     return 0;
 }
@@ -377,6 +440,81 @@ KIN_TEST(lost_wakes_of_queues_deadlines_and_ends_are_seen, "F4")
     EXPECT(strstr(report.text, "sleep, but its time has come") != NULL);
     expect_oracle(lose_an_end, NULL, "lost-wake", KIN_PANICKED);
     EXPECT(strstr(report.text, "task, but the task has ended") != NULL);
+}
+
+/* The root waits for room in its nursery, or for what a child does once, and is told by nobody. */
+static int hide_the_root(void *arg)
+{
+    int rc = kin_lab_wait_all_blocked();
+    (void)arg;
+    (void)hide(1);
+    return rc;
+}
+
+static int lose_a_slot(void *arg)
+{
+    struct kin_spawn_options options = KIN_SPAWN_OPTIONS_INIT;
+    (void)arg;
+    options.slot_deadline = KIN_NEVER;
+    KIN_NURSERY(n, .tasks_max = 1);
+    KIN_LAB_OK(kin_spawn(&n, hide_the_root, NULL));
+    kin_ignore(kin_spawn_with(&n, &options, do_nothing, NULL, 0, NULL));
+    kin_ignore(kin_nursery_join(&n, NULL));
+    return 0;
+}
+
+static int do_once(void *once)
+{
+    return kin_once_do(once, hide_the_root, NULL, KIN_NEVER);
+}
+
+static int lose_a_turn(void *arg)
+{
+    struct kin_once once = {0};
+    (void)arg;
+    KIN_NURSERY(n);
+    KIN_LAB_OK(kin_spawn(&n, do_once, &once));
+    kin_ignore(kin_yield());
+    kin_ignore(kin_once_do(&once, do_nothing, NULL, KIN_NEVER));
+    kin_ignore(kin_nursery_join(&n, NULL));
+    return 0;
+}
+
+static int use_up(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 10; i++) {
+        int rc = kin_checkpoint();
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+static int lose_a_recharge(void *arg)
+{
+    struct kin_spawn_options options = KIN_SPAWN_OPTIONS_INIT;
+    struct kin_task_ref child;
+    (void)arg;
+    options.budget = (struct kin_budget){3, 1000, 2, 100, 100};
+    KIN_NURSERY(n, .budget = {1000, 100000, 10, 1000, 1000}, .recharge = KIN_RECHARGE_MANUAL);
+    KIN_LAB_OK(kin_spawn_with(&n, &options, use_up, NULL, 0, &child));
+    KIN_LAB_OK(kin_lab_wait_all_blocked());
+    struct kin__list *before = hide(2);
+    KIN_LAB_OK(kin_budget_recharge(child, (struct kin_budget){5, 0, 0, 0, 0}));
+    show(2, before);
+    kin_ignore(kin_nursery_join(&n, NULL));
+    return 0;
+}
+
+KIN_TEST(lost_wakes_of_slots_turns_and_budgets_are_seen, "F4")
+{
+    expect_oracle(lose_a_slot, NULL, "lost-wake", KIN_PANICKED);
+    EXPECT(strstr(report.text, "slot, but the nursery has room") != NULL);
+    expect_oracle(lose_a_turn, NULL, "lost-wake", KIN_PANICKED);
+    EXPECT(strstr(report.text, "once, but nobody does it") != NULL);
+    expect_oracle(lose_a_recharge, NULL, "lost-wake", KIN_PANICKED);
+    EXPECT(strstr(report.text, "budget, but there is some") != NULL);
 }
 
 static int choose_one(void *chan)

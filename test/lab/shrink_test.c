@@ -2,29 +2,10 @@
 /*
  * Tests of shrinking: planted bugs become as small as they can be.
  */
-#include "kin_test.h"
-#include "lab/engine.h"
-#include "small_world.h"
+#include "crowd.h"
+#include "explore.h"
 
 #include <stdlib.h>
-
-static struct small_world world;
-
-static struct kin__engine *explore(const struct small_program *program,
-                                   const struct kin__engine_config *config)
-{
-    int status = -1;
-    struct kin__engine *e = kin__engine_create(config, &status);
-
-    EXPECT(e != NULL);
-    world.program = program;
-    world.engine = e;
-    while (kin__engine_begin(e)) {
-        small_run(&world);
-        kin__engine_end(e);
-    }
-    return e;
-}
 
 static struct kin__engine_config shrinking(enum kin__strategy strategy, uint64_t seed)
 {
@@ -76,28 +57,24 @@ KIN_TEST(a_lost_update_shrinks_to_one_preemption, "")
 #define LONG_STEPS 128u
 #define ENTERS(actor) (100u + 10u * (actor)) /* the step with which actors 0 and 1 enter */
 
-/* Eight actors with many steps; the first two may not be inside at the same time. */
-static void long_run(struct kin__engine *e, bool has_faults)
+static void add_long_actors(struct kin__engine *e)
 {
     static const char *const paths[LONG_ACTORS] = {"root",   "root/0", "root/1", "root/2",
                                                    "root/3", "root/4", "root/5", "root/6"};
+
+    for (unsigned a = 0; a < LONG_ACTORS; a++)
+        (void)kin__engine_actor(e, paths[a]);
+}
+
+/* Eight actors with many steps; the first two may not be inside at the same time. */
+static void long_run(struct kin__engine *e, bool has_faults)
+{
     static uint64_t words[LONG_ACTORS];
     unsigned done[LONG_ACTORS] = {0}, inside = 0;
     bool is_weak = !has_faults;
 
-    for (unsigned a = 0; a < LONG_ACTORS; a++)
-        (void)kin__engine_actor(e, paths[a]);
-    while (!kin__engine_is_over(e)) {
-        uint16_t enabled[LONG_ACTORS];
-        unsigned count = 0;
-        for (unsigned a = 0; a < LONG_ACTORS; a++)
-            if (done[a] < LONG_STEPS)
-                enabled[count++] = (uint16_t)a;
-        if (count == 0)
-            break;
-        unsigned actor = kin__engine_pick(e, enabled, count);
-        if (kin__engine_is_over(e))
-            break;
+    add_long_actors(e);
+    for (unsigned actor; crowd_pick(e, done, LONG_ACTORS, LONG_STEPS, &actor);) {
         kin__engine_touch(e, (uintptr_t)&words[actor], KIN__TOUCH_WRITE);
         unsigned step = ++done[actor];
         if (has_faults && step % 8 == 0 && kin__engine_choose(e, KIN__CHOICE_FAULT, 3, "fault") &&
@@ -112,22 +89,36 @@ static void long_run(struct kin__engine *e, bool has_faults)
     }
 }
 
-static void explore_long(struct kin__engine *e, bool has_faults)
+static void long_run_without_faults(struct kin__engine *e)
 {
+    long_run(e, false);
+}
+
+static void long_run_with_faults(struct kin__engine *e)
+{
+    long_run(e, true);
+}
+
+/* All runs of an engine that was just made; the caller destroys it. */
+static struct kin__engine *shrink(uint64_t seed, void (*run)(struct kin__engine *e))
+{
+    const struct kin__engine_config config = shrinking(KIN__STRATEGY_RANDOM, seed);
+    int status = -1;
+    struct kin__engine *e = kin__engine_create(&config, &status);
+
+    EXPECT(e != NULL);
     while (kin__engine_begin(e)) {
-        long_run(e, has_faults);
+        run(e);
         kin__engine_end(e);
     }
+    return e;
 }
 
 KIN_TEST(a_run_of_hundreds_of_steps_shrinks_to_one_switch, "")
 {
     for (uint64_t seed = 1; seed <= 3; seed++) {
-        const struct kin__engine_config config = shrinking(KIN__STRATEGY_RANDOM, seed);
-        int status = -1;
-        struct kin__engine *e = kin__engine_create(&config, &status);
+        struct kin__engine *e = shrink(seed, long_run_without_faults);
         size_t steps = 0;
-        explore_long(e, false);
         const struct kin__engine_result *result = kin__engine_result(e);
         EXPECT_STR(result->failure.oracle, "exclusion");
         EXPECT_GT(result->switches_before, 100);
@@ -143,12 +134,9 @@ KIN_TEST(a_run_of_hundreds_of_steps_shrinks_to_one_switch, "")
 
 KIN_TEST(faults_that_do_not_matter_are_left_out, "")
 {
-    const struct kin__engine_config config = shrinking(KIN__STRATEGY_RANDOM, 11);
-    int status = -1;
-    struct kin__engine *e = kin__engine_create(&config, &status);
+    struct kin__engine *e = shrink(11, long_run_with_faults);
     size_t steps = 0;
 
-    explore_long(e, true);
     const struct kin__engine_result *result = kin__engine_result(e);
     EXPECT_STR(result->failure.oracle, "exclusion");
     (void)kin__engine_schedule(e, &steps);
@@ -163,23 +151,10 @@ KIN_TEST(faults_that_do_not_matter_are_left_out, "")
  * looked at what came of it, so that everybody must run. */
 static void late_run(struct kin__engine *e)
 {
-    static const char *const paths[LONG_ACTORS] = {"root",   "root/0", "root/1", "root/2",
-                                                   "root/3", "root/4", "root/5", "root/6"};
     unsigned done[LONG_ACTORS] = {0}, word = 0, local[2] = {0, 0};
 
-    for (unsigned a = 0; a < LONG_ACTORS; a++)
-        (void)kin__engine_actor(e, paths[a]);
-    while (!kin__engine_is_over(e)) {
-        uint16_t enabled[LONG_ACTORS];
-        unsigned count = 0;
-        for (unsigned a = 0; a < LONG_ACTORS; a++)
-            if (done[a] < LONG_STEPS)
-                enabled[count++] = (uint16_t)a;
-        if (count == 0)
-            break;
-        unsigned actor = kin__engine_pick(e, enabled, count);
-        if (kin__engine_is_over(e))
-            break;
+    add_long_actors(e);
+    for (unsigned actor; crowd_pick(e, done, LONG_ACTORS, LONG_STEPS, &actor);) {
         unsigned step = done[actor]++;
         if (actor < 2 && step == 60)
             local[actor] = word;
@@ -193,13 +168,7 @@ static void late_run(struct kin__engine *e)
 KIN_TEST(a_thousand_steps_that_must_all_be_made_shrink_to_one_preemption, "")
 {
     for (uint64_t seed = 1; seed <= 5; seed++) {
-        const struct kin__engine_config config = shrinking(KIN__STRATEGY_RANDOM, seed);
-        int status = -1;
-        struct kin__engine *e = kin__engine_create(&config, &status);
-        while (kin__engine_begin(e)) {
-            late_run(e);
-            kin__engine_end(e);
-        }
+        struct kin__engine *e = shrink(seed, late_run);
         const struct kin__engine_result *result = kin__engine_result(e);
         EXPECT_STR(result->failure.oracle, "assert");
         EXPECT_GT(result->switches_before, 500);
@@ -401,15 +370,7 @@ static void run_alone(struct kin__engine *e)
 
 KIN_TEST(a_try_has_no_step_twice, "")
 {
-    const struct kin__engine_config config = shrinking(KIN__STRATEGY_RANDOM, 1);
-    int status = -1;
-    struct kin__engine *e = kin__engine_create(&config, &status);
-
-    EXPECT(e != NULL);
-    while (kin__engine_begin(e)) {
-        run_alone(e);
-        kin__engine_end(e);
-    }
+    struct kin__engine *e = shrink(1, run_alone);
     size_t steps = 0;
     (void)kin__engine_schedule(e, &steps);
     EXPECT_EQ(steps, ALONE_STEPS);

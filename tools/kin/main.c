@@ -48,7 +48,7 @@ int main(int argc, char **argv)
     else if (strcmp(command, "lab") == 0)
         status = lab_main(argc - 2, argv + 2);
     else if (strcmp(command, "record") == 0)
-        status = record_main(argc - 2, argv + 2);
+        status = kin__dump_main(argc - 2, argv + 2);
     else if (strcmp(command, "version") == 0 || strcmp(command, "--version") == 0)
         status = version_main();
     else if (strcmp(command, "help") == 0 || strcmp(command, "--help") == 0)

@@ -24,8 +24,8 @@ struct tour {
 int demo_main(int argc, char **argv);
 /* kin lab; the exit status. */
 int lab_main(int argc, char **argv);
-/* kin record; the exit status. */
-int record_main(int argc, char **argv);
+/* kin record; the exit status. In src/lab/dump_main.c. */
+int kin__dump_main(int argc, char **argv);
 
 /* The stations, each in runtimes of its own. 0, or a status of kin; what they show they print. */
 int demo_fanout(const struct tour *tour);
