@@ -115,6 +115,18 @@ KIN_API struct kin_chan *kin_chan_ref(struct kin_chan *chan);
  * it has returned; a call must not begin after the last reference is gone, nor at the same moment:
  * whoever may call while others unref has a reference of its own.
  *
+ * Example:
+ *     int one_number(void)
+ *     {
+ *         struct kin_chan *chan;
+ *         int item = 7, rc = kin_chan_create(&chan, sizeof item, 1);
+ *         if (rc < 0)
+ *             return rc;
+ *         rc = kin_chan_send(chan, &item, 0);
+ *         kin_chan_unref(chan);
+ *         return rc;
+ *     }
+ *
  * From:    anywhere
  * Parks:   no
  * Returns: nothing
@@ -128,6 +140,15 @@ KIN_API void kin_chan_unref(struct kin_chan *chan);
  * @deadline: until when to wait for a receiver, or for room; 0: not at all.
  *
  * A sender that waits was admitted: a close does not send it away.
+ *
+ * Example:
+ *     int count_to(struct kin_chan *chan, int last)
+ *     {
+ *         int rc = 0;
+ *         for (int i = 1; i <= last && rc == 0; i++)
+ *             rc = kin_chan_send(chan, &i, KIN_NEVER);
+ *         return rc;
+ *     }
  *
  * From:    task, thread (which blocks)
  * Parks:   yes
@@ -173,6 +194,15 @@ KIN_API KIN_MUST_USE int kin_chan_recv(struct kin_chan *chan, void *item, kin_ti
  * Sends that come later answer KIN_CLOSED. Receivers that wait wake with KIN_CLOSED. What is inside
  * and what waiting senders brought is still received, in order.
  *
+ * Example:
+ *     int produce(void *arg)
+ *     {
+ *         struct kin_chan *chan = arg;
+ *         int last = 100, rc = kin_chan_send(chan, &last, KIN_NEVER);
+ *         kin_chan_close(chan);
+ *         return rc;
+ *     }
+ *
  * From:    anywhere
  * Parks:   no
  * Returns: nothing
@@ -203,6 +233,12 @@ KIN_API void kin_chan_abort(struct kin_chan *chan);
 /**
  * kin_chan_len - items inside, without those of waiting senders.
  * @chan: a channel; NULL has none.
+ *
+ * Example:
+ *     void show_queue(const struct kin_chan *chan)
+ *     {
+ *         printf("%zu of %zu\n", kin_chan_len(chan), kin_chan_cap(chan));
+ *     }
  *
  * From:    anywhere
  * Returns: how many; others may have changed it by the time it is read

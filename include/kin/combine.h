@@ -82,6 +82,19 @@ KIN_API KIN_MUST_USE int kin_race(struct kin_branch *b, size_t count, size_t *wi
  * @count:  how many, at least 1.
  * @winner: receives the index of the first success; untouched when there is none; may be NULL.
  *
+ * Example:
+ *     int ask_first(void *arg);
+ *     int ask_second(void *arg);
+ *
+ *     int ask_any(void *question)
+ *     {
+ *         struct kin_branch b[] = {{.fn = ask_first, .arg = question},
+ *                                  {.fn = ask_second, .arg = question}};
+ *         size_t winner;
+ *         int rc = kin_any(b, 2, &winner);
+ *         return rc < 0 ? rc : b[winner].out.value;
+ *     }
+ *
  * From:    task
  * Parks:   yes
  * Cancel:  cancels the branches; they are waited for all the same
@@ -94,6 +107,15 @@ KIN_API KIN_MUST_USE int kin_any(struct kin_branch *b, size_t count, size_t *win
  * kin_all - every branch must succeed; the first failure cancels the others.
  * @b:     the branches; written to until the call returns.
  * @count: how many, at least 1.
+ *
+ * Example:
+ *     int load(void *path);
+ *
+ *     int load_both(char *config, char *data)
+ *     {
+ *         struct kin_branch b[] = {{.fn = load, .arg = config}, {.fn = load, .arg = data}};
+ *         return kin_all(b, 2);
+ *     }
  *
  * From:    task
  * Parks:   yes
@@ -168,6 +190,16 @@ KIN_API KIN_MUST_USE int kin_timeout(struct kin_branch *b, kin_time deadline);
  *
  * A failure starts the next branch at once. For requests of which a few take much longer than the
  * others: with a delay that most of them keep, hardly more requests are made than without.
+ *
+ * Example:
+ *     int ask(void *server);
+ *
+ *     int ask_soon(void *servers[3], size_t *who)
+ *     {
+ *         struct kin_branch b[3] = {{.fn = ask, .arg = servers[0]}, {.fn = ask, .arg = servers[1]},
+ *                                   {.fn = ask, .arg = servers[2]}};
+ *         return kin_hedge(b, 3, KIN_MS(10), who);
+ *     }
  *
  * From:    task
  * Parks:   yes

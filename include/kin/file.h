@@ -69,6 +69,12 @@ KIN_API KIN_MUST_USE int kin_open(const char *path, int flags, mode_t mode, int 
  * @size:   how many.
  * @offset: where they begin.
  *
+ * Example:
+ *     ssize_t read_page(int fd, char page[4096], int64_t number)
+ *     {
+ *         return kin_pread(fd, page, 4096, number * 4096);
+ *     }
+ *
  * From:    task
  * Parks:   yes, unless the bytes are in memory
  * Cancel:  before it has begun
@@ -86,6 +92,12 @@ KIN_API KIN_MUST_USE ssize_t kin_pread(int fd, void *buf, size_t size, int64_t o
  * @size:   how many bytes.
  * @offset: where they go.
  *
+ * Example:
+ *     ssize_t write_page(int fd, const char page[4096], int64_t number)
+ *     {
+ *         return kin_pwrite(fd, page, 4096, number * 4096);
+ *     }
+ *
  * From:    task
  * Parks:   yes
  * Cancel:  before it has begun
@@ -98,6 +110,13 @@ KIN_API KIN_MUST_USE ssize_t kin_pwrite(int fd, const void *buf, size_t size, in
 /**
  * kin_fsync - wait until a file is on the disk.
  * @fd: a file or a directory.
+ *
+ * Example:
+ *     int save(int fd, const void *state, size_t size)
+ *     {
+ *         ssize_t put = kin_pwrite(fd, state, size, 0);
+ *         return put < 0 ? (int)put : kin_fsync(fd);
+ *     }
  *
  * From:    task
  * Parks:   yes
@@ -129,6 +148,12 @@ KIN_API KIN_MUST_USE int kin_fdatasync(int fd);
  * @fd:   a file, open for writing.
  * @size: its length from then on.
  *
+ * Example:
+ *     int empty(int fd)
+ *     {
+ *         return kin_ftruncate(fd, 0);
+ *     }
+ *
  * From:    task
  * Parks:   yes
  * Returns: as kin_fsync; -EINVAL
@@ -159,6 +184,15 @@ KIN_API KIN_MUST_USE int kin_rename(const char *from, const char *to);
  * kin_unlink - take a name of a file away; the file goes with the last one.
  * @path: borrowed.
  *
+ * Example:
+ *     #include <errno.h>
+ *
+ *     int forget(const char *path)
+ *     {
+ *         int rc = kin_unlink(path);
+ *         return rc == -ENOENT ? 0 : rc;
+ *     }
+ *
  * From:    task
  * Parks:   yes
  * Returns: 0, -ENOENT, -EISDIR, -EACCES, ...
@@ -188,6 +222,13 @@ KIN_API KIN_MUST_USE int kin_mkdir(const char *path, mode_t mode);
 /**
  * kin_rmdir - take an empty directory away.
  * @path: borrowed.
+ *
+ * Example:
+ *     int remove_pair(const char *file, const char *directory)
+ *     {
+ *         int rc = kin_unlink(file);
+ *         return rc < 0 ? rc : kin_rmdir(directory);
+ *     }
  *
  * From:    task
  * Parks:   yes
@@ -220,6 +261,16 @@ KIN_API KIN_MUST_USE int kin_stat(const char *path, struct stat *out);
  * kin_fstat - what the system knows about an open file.
  * @fd:  a descriptor.
  * @out: receives it.
+ *
+ * Example:
+ *     #include <sys/stat.h>
+ *
+ *     int64_t size_of(int fd)
+ *     {
+ *         struct stat is;
+ *         int rc = kin_fstat(fd, &is);
+ *         return rc < 0 ? rc : is.st_size;
+ *     }
  *
  * From:    task
  * Parks:   yes
@@ -269,6 +320,16 @@ KIN_API KIN_MUST_USE int kin_opendir(const char *path, struct kin_dir **dir);
  * @dir:   one task at a time.
  * @entry: receives it.
  *
+ * Example:
+ *     int count_names(struct kin_dir *dir, size_t *count)
+ *     {
+ *         struct kin_dirent entry;
+ *         int rc;
+ *         while ((rc = kin_readdir(dir, &entry)) > 0)
+ *             ++*count;
+ *         return rc;
+ *     }
+ *
  * From:    task
  * Parks:   yes, once for some hundred names
  * Budget:  1 op, 1 syscall; needs KIN_CAP_FILE
@@ -279,6 +340,16 @@ KIN_API KIN_MUST_USE int kin_readdir(struct kin_dir *dir, struct kin_dirent *ent
 /**
  * kin_closedir - end reading a directory.
  * @dir: given; NULL does nothing.
+ *
+ * Example:
+ *     int can_list(const char *path)
+ *     {
+ *         struct kin_dir *dir;
+ *         int rc = kin_opendir(path, &dir);
+ *         if (rc == 0)
+ *             kin_closedir(dir);
+ *         return rc;
+ *     }
  *
  * From:    anywhere
  * Parks:   no

@@ -29,6 +29,17 @@ struct iovec;
  * @size:     its length; 0 reads nothing.
  * @deadline: KIN_NEVER to wait without end, 0 to not wait at all.
  *
+ * Example:
+ *     int discard(int fd)
+ *     {
+ *         char buf[4096];
+ *         ssize_t got;
+ *         do
+ *             got = kin_read(fd, buf, sizeof buf, KIN_NEVER);
+ *         while (got > 0);
+ *         return (int)got;
+ *     }
+ *
  * From:    task
  * Parks:   yes
  * Cancel:  reports it, nothing is read then
@@ -46,6 +57,14 @@ KIN_API KIN_MUST_USE ssize_t kin_read(int fd, void *buf, size_t size, kin_time d
  * @done:     receives how many there are, on every return; may be NULL.
  * @deadline: KIN_NEVER to wait without end.
  *
+ * Example:
+ *     int read_number(int fd, uint32_t *number)
+ *     {
+ *         size_t done;
+ *         int rc = kin_read_full(fd, number, sizeof *number, &done, kin_after(KIN_SEC(1)));
+ *         return rc == 0 && done < sizeof *number ? KIN_CLOSED : rc;
+ *     }
+ *
  * From:    task
  * Parks:   yes
  * Cancel:  reports it, with what was read so far in done
@@ -61,6 +80,12 @@ KIN_API KIN_MUST_USE int kin_read_full(int fd, void *buf, size_t size, size_t *d
  * @size:     how many bytes.
  * @done:     receives how many were written, on every return; may be NULL.
  * @deadline: KIN_NEVER to wait without end.
+ *
+ * Example:
+ *     int greet(int fd)
+ *     {
+ *         return kin_write(fd, "hello\n", 6, NULL, kin_after(KIN_SEC(1)));
+ *     }
  *
  * From:    task
  * Parks:   yes
@@ -153,6 +178,15 @@ KIN_API KIN_MUST_USE int kin_sendfile(int to, int from, int64_t *offset, size_t 
  * @events:   POLLIN, POLLOUT or both, of poll(2).
  * @deadline: KIN_NEVER to wait without end, 0 to only look.
  *
+ * Example:
+ *     #include <poll.h>
+ *
+ *     int is_readable(int fd)
+ *     {
+ *         int rc = kin_fd_wait(fd, POLLIN, kin_after(KIN_MS(10)));
+ *         return rc < 0 ? rc : (rc & POLLIN) != 0;
+ *     }
+ *
  * From:    task
  * Parks:   yes
  * Returns: which of the events are ready, > 0; else as kin_read
@@ -163,6 +197,15 @@ KIN_API KIN_MUST_USE int kin_fd_wait(int fd, short events, kin_time deadline);
  * kin_shutdown - end one or both directions of a socket.
  * @fd:  a socket.
  * @how: SHUT_RD, SHUT_WR or SHUT_RDWR.
+ *
+ * Example:
+ *     #include <sys/socket.h>
+ *
+ *     int say_all(int fd, const char *text, size_t size)
+ *     {
+ *         int rc = kin_write(fd, text, size, NULL, KIN_NEVER);
+ *         return rc < 0 ? rc : kin_shutdown(fd, SHUT_WR);
+ *     }
  *
  * From:    anywhere
  * Parks:   no
@@ -175,6 +218,12 @@ KIN_API int kin_shutdown(int fd, int how);
  * @fd: a descriptor.
  *
  * Tasks that wait on it get KIN_CLOSED; a later use is -EBADF.
+ *
+ * Example:
+ *     void hang_up(void *arg)
+ *     {
+ *         kin_ignore(kin_close(*(int *)arg));
+ *     }
  *
  * From:    anywhere
  * Parks:   no

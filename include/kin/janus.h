@@ -95,6 +95,18 @@ KIN_API KIN_MUST_USE void *janus_scheduler_create(SchedulerConfig config);
  * that is under way in another thread comes to its end first. Inside a task it aborts, naming the
  * task: the worker that runs it could never end.
  *
+ * Example:
+ *     #include <kin/janus.h>
+ *
+ *     int start_and_stop(void)
+ *     {
+ *         void *scheduler = janus_scheduler_create((SchedulerConfig){1, 0, {0, 0, 0, 0, 0}});
+ *         if (!scheduler)
+ *             return -1;
+ *         janus_scheduler_shutdown(scheduler);
+ *         return 0;
+ *     }
+ *
  * From:    thread, the creator or another
  * Returns: nothing
  * Spec:    [SCHED:12.1.1]
@@ -105,6 +117,17 @@ KIN_API void janus_scheduler_shutdown(void *scheduler);
  * janus_scheduler_spawn - start func(arg) as a child of the caller's innermost nursery.
  * @func: int (*)(void *); a result below 0 is a failure.
  * @arg:  handed to func; must live until the nursery ends.
+ *
+ * Example:
+ *     #include <kin/janus.h>
+ *
+ *     int body(void *arg);
+ *
+ *     int spawn_two(void *left, void *right)
+ *     {
+ *         int rc = janus_scheduler_spawn((void *)(uintptr_t)body, left);
+ *         return rc < 0 ? rc : janus_scheduler_spawn((void *)(uintptr_t)body, right);
+ *     }
  *
  * From:    task, or the creator of a scheduler
  * Parks:   no
@@ -146,6 +169,14 @@ KIN_API int janus_scheduler_yield(void);
  * Of a task, what kin_budget_left says; of the creator of a scheduler, what the pool of its
  * innermost nursery has, or that of the scheduler.
  *
+ * Example:
+ *     #include <kin/janus.h>
+ *
+ *     int is_low(void)
+ *     {
+ *         return janus_budget_get_current().ops < 100;
+ *     }
+ *
  * From:    anywhere
  * Parks:   no; a creator may block for a moment
  * Returns: the budget, saturated; all zero where there is no scheduler
@@ -180,6 +211,18 @@ KIN_API int janus_budget_recharge(Budget amount);
 /**
  * janus_nursery_begin - open a nursery; it is the caller's innermost one from here on.
  *
+ * Example:
+ *     #include <kin/janus.h>
+ *
+ *     int in_a_nursery(void *func, void *arg)
+ *     {
+ *         void *nursery = janus_nursery_begin();
+ *         if (!nursery)
+ *             return -1;
+ *         int rc = janus_scheduler_spawn(func, arg), ended = janus_nursery_end(nursery);
+ *         return rc < 0 ? rc : ended;
+ *     }
+ *
  * From:    task, or the creator of a scheduler
  * Parks:   no; a creator may block for a moment
  * Returns: the nursery, which only its owner can end; NULL when there is no scheduler or no memory,
@@ -191,6 +234,25 @@ KIN_API KIN_MUST_USE void *janus_nursery_begin(void);
 /**
  * janus_nursery_end - wait until every task of a nursery is over, and close it.
  * @nursery: the caller's innermost one.
+ *
+ * Example:
+ *     #include <kin/janus.h>
+ *
+ *     const char *how_it_went(void *nursery)
+ *     {
+ *         switch (janus_nursery_end(nursery)) {
+ *         case 0:
+ *             return "well";
+ *         case -1:
+ *             return "cancelled";
+ *         case -2:
+ *             return "panicked";
+ *         case -3:
+ *             return "out of budget";
+ *         default:
+ *             return "failed";
+ *         }
+ *     }
  *
  * From:    task, or the creator of a scheduler; who began it
  * Parks:   yes; a creator blocks
@@ -210,6 +272,18 @@ KIN_API int janus_nursery_end(void *nursery);
  * A task that is cancelled, or whose budget is used up and cannot be recharged, ends here as by
  * kin_fail, with KIN_CANCELLED or KIN_BUDGET: C frames in between are left without running. A
  * nursery of its own that is being cancelled does not end it; janus_nursery_end will tell.
+ *
+ * Example:
+ *     #include <kin/janus.h>
+ *
+ *     int compiled_loop(void *arg)
+ *     {
+ *         for (int i = 0; i < *(int *)arg; i++) {
+ *             janus_rt_budget_decrement(1);
+ *             janus_rt_budget_check();
+ *         }
+ *         return 0;
+ *     }
  *
  * From:    task; elsewhere it does nothing
  * Parks:   no, but others may run
@@ -269,6 +343,18 @@ KIN_API void janus_rt_yield(void);
  * @arg:    handed to func; must live until the nursery ends.
  * @budget: drawn from the pool, all of it or the call fails; all zero: the default.
  *
+ * Example:
+ *     #include <kin/janus.h>
+ *
+ *     int body(void *arg);
+ *
+ *     int64_t run_one(void *arg)
+ *     {
+ *         Budget budget = {.ops = 1000, .memory = 4096};
+ *         uint64_t task = janus_rt_task_create((void *)(uintptr_t)body, arg, budget);
+ *         return task ? janus_rt_task_join(task) : -1;
+ *     }
+ *
  * From:    task, or the creator of a scheduler
  * Parks:   no
  * Returns: the task, for janus_rt_task_join; 0 when janus_scheduler_spawn would have failed
@@ -281,6 +367,15 @@ KIN_API uint64_t janus_rt_task_create(void *func, void *arg, Budget budget);
  * @task: what janus_rt_task_create returned.
  *
  * It may be joined again until its nursery ends.
+ *
+ * Example:
+ *     #include <kin/janus.h>
+ *
+ *     int64_t join_both(uint64_t first, uint64_t second)
+ *     {
+ *         int64_t one = janus_rt_task_join(first), two = janus_rt_task_join(second);
+ *         return one < 0 ? one : two;
+ *     }
  *
  * From:    task, or the creator of a scheduler; the owner of its nursery
  * Parks:   yes; a creator blocks

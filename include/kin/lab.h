@@ -357,6 +357,8 @@ KIN_LAB_API KIN_MUST_USE int kin_lab_host(const char *name);
  * or spawns from here on is. Descriptors stay where they were opened.
  *
  * Example:
+ *     #include <kin/lab.h>
+ *
  *     static int serve(void *arg)
  *     {
  *         int listener, conn;
@@ -389,6 +391,8 @@ KIN_LAB_API KIN_MUST_USE int kin_lab_move(const char *name);
  * answer, until there is one again or -ETIMEDOUT after 127 virtual seconds. Datagrams are lost.
  *
  * Example:
+ *     #include <kin/lab.h>
+ *
  *     static int cut_for_a_minute(void *arg)
  *     {
  *         (void)arg;

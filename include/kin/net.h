@@ -48,6 +48,14 @@ struct kin_listen_options {
  * @options: borrowed; NULL for all defaults.
  * @fd:      receives the listener, to be closed with kin_close.
  *
+ * Example:
+ *     int open_door(int *listener)
+ *     {
+ *         struct kin_listen_options options = KIN_LISTEN_OPTIONS_INIT;
+ *         options.backlog = 128;
+ *         return kin_tcp_listen("127.0.0.1:8080", &options, listener);
+ *     }
+ *
  * From:    task
  * Parks:   only to look up a host name
  * Needs:   KIN_CAP_NET
@@ -62,6 +70,12 @@ KIN_API KIN_MUST_USE int kin_tcp_listen(const char *addr, const struct kin_liste
  * @path:    borrowed; "unix:/path" or a path. It must not exist.
  * @options: borrowed; NULL for all defaults.
  * @fd:      receives the listener.
+ *
+ * Example:
+ *     int open_local_door(int *listener)
+ *     {
+ *         return kin_unix_listen("/run/daemon.sock", NULL, listener);
+ *     }
  *
  * From:    task
  * Parks:   no
@@ -81,6 +95,21 @@ KIN_API KIN_MUST_USE int kin_unix_listen(const char *path, const struct kin_list
  * descriptor left, the call waits for growing moments and tries again: a server that is out of them
  * answers late instead of ending.
  *
+ * Example:
+ *     int serve(void *arg);
+ *
+ *     int serve_all(int listener)
+ *     {
+ *         int conn, rc;
+ *         KIN_NURSERY(n, .on_error = KIN_COLLECT);
+ *         while ((rc = kin_accept(listener, &conn, KIN_NEVER)) == 0) {
+ *             rc = kin_spawn_copy(&n, serve, &conn, sizeof conn);
+ *             if (rc < 0)
+ *                 kin_ignore(kin_close(conn));
+ *         }
+ *         return rc;
+ *     }
+ *
  * From:    task
  * Parks:   yes
  * Cancel:  reports it
@@ -97,6 +126,13 @@ KIN_API KIN_MUST_USE int kin_accept(int fd, int *conn, kin_time deadline);
  *
  * A name with several addresses is tried in parallel: a new attempt begins every 250 ms, or as soon
  * as one has failed, and the first that succeeds wins.
+ *
+ * Example:
+ *     int knock(const char *addr)
+ *     {
+ *         int fd, rc = kin_tcp_connect(addr, &fd, kin_after(KIN_SEC(3)));
+ *         return rc < 0 ? rc : kin_close(fd);
+ *     }
  *
  * From:    task
  * Parks:   yes
@@ -214,6 +250,14 @@ KIN_API KIN_MUST_USE ssize_t kin_udp_recv(int fd, void *buf, size_t size, char *
  * @fd:  a socket.
  * @buf: receives it, as text.
  * @cap: its length; KIN_ADDR_MAX is always enough.
+ *
+ * Example:
+ *     void say_where(int listener)
+ *     {
+ *         char addr[KIN_ADDR_MAX];
+ *         if (kin_local_addr(listener, addr, sizeof addr) == 0)
+ *             printf("listening at %s\n", addr);
+ *     }
  *
  * From:    anywhere
  * Returns: 0, -ENOSPC, -ENOTSOCK, -EBADF

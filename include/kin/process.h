@@ -130,6 +130,12 @@ KIN_API KIN_MUST_USE int kin_process_start(const char *const *argv,
  *
  * Once it has been waited for, the system may give the number to another one.
  *
+ * Example:
+ *     void show(const struct kin_process *process)
+ *     {
+ *         printf("runs as %ld\n", (long)kin_process_pid(process));
+ *     }
+ *
  * From:    anywhere
  * Returns: the number, > 0; 0 for NULL
  */
@@ -163,6 +169,13 @@ KIN_API int kin_process_pipe(const struct kin_process *process, int which);
  * @which:   0: it finds the end of its input; 1, 2: it can write no more.
  *
  * Tasks that wait on it get KIN_CLOSED.
+ *
+ * Example:
+ *     int feed(struct kin_process *process, const char *text, size_t size)
+ *     {
+ *         int rc = kin_write(kin_process_pipe(process, 0), text, size, NULL, KIN_NEVER);
+ *         return rc < 0 ? rc : kin_process_close(process, 0);
+ *     }
  *
  * From:    anywhere
  * Parks:   no

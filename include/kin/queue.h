@@ -113,6 +113,16 @@ KIN_API void kin_spsc_unref(struct kin_spsc *queue);
  * A send that comes later answers KIN_CLOSED. What is inside, and what a waiting send brought, is
  * still received.
  *
+ * Example:
+ *     int produce(struct kin_spsc *queue, const int *items, size_t count)
+ *     {
+ *         int rc = 0;
+ *         for (size_t i = 0; i < count && rc == 0; i++)
+ *             rc = kin_spsc_send(queue, &items[i], KIN_NEVER);
+ *         kin_spsc_close(queue);
+ *         return rc;
+ *     }
+ *
  * From:    anywhere
  * Parks:   no
  * Returns: nothing
@@ -124,6 +134,12 @@ KIN_API void kin_spsc_close(struct kin_spsc *queue);
  * @queue:    a queue.
  * @item:     borrowed; copied.
  * @deadline: until when to wait for room; 0: not at all.
+ *
+ * Example:
+ *     int offer(struct kin_spsc *queue, const int *item)
+ *     {
+ *         return kin_spsc_send(queue, item, kin_after(KIN_MS(10)));
+ *     }
  *
  * From:    task; no other may send at the same time
  * Parks:   yes
@@ -139,6 +155,15 @@ KIN_API KIN_MUST_USE int kin_spsc_send(struct kin_spsc *queue, const void *item,
  * @queue:    a queue.
  * @item:     receives it; NULL: it is dropped.
  * @deadline: until when to wait for one; 0: not at all.
+ *
+ * Example:
+ *     int sum_all(struct kin_spsc *queue, long *sum)
+ *     {
+ *         int item, rc;
+ *         while ((rc = kin_spsc_recv(queue, &item, KIN_NEVER)) == 0)
+ *             *sum += item;
+ *         return rc == KIN_CLOSED ? 0 : rc;
+ *     }
  *
  * From:    task; no other may receive at the same time
  * Parks:   yes
@@ -270,6 +295,16 @@ KIN_API void kin_mpsc_unref(struct kin_mpsc *queue);
  * Sends that come later answer KIN_CLOSED. What is inside, and what waiting sends brought, is still
  * received, in order.
  *
+ * Example:
+ *     int produce(struct kin_mpsc *queue, const int *items, size_t count)
+ *     {
+ *         int rc = 0;
+ *         for (size_t i = 0; i < count && rc == 0; i++)
+ *             rc = kin_mpsc_send(queue, &items[i], KIN_NEVER);
+ *         kin_mpsc_close(queue);
+ *         return rc;
+ *     }
+ *
  * From:    anywhere
  * Parks:   no
  * Returns: nothing
@@ -285,6 +320,12 @@ KIN_API void kin_mpsc_close(struct kin_mpsc *queue);
  * Items of one sender are received in its order. Sends that wait are admitted in the order in which
  * they came, and no later one overtakes them.
  *
+ * Example:
+ *     int offer(struct kin_mpsc *queue, const int *item)
+ *     {
+ *         return kin_mpsc_send(queue, item, kin_after(KIN_MS(10)));
+ *     }
+ *
  * From:    task
  * Parks:   yes
  * Cancel:  while it waits; the item stays with the caller
@@ -299,6 +340,15 @@ KIN_API KIN_MUST_USE int kin_mpsc_send(struct kin_mpsc *queue, const void *item,
  * @queue:    a queue.
  * @item:     receives it; NULL: it is dropped.
  * @deadline: until when to wait for one; 0: not at all.
+ *
+ * Example:
+ *     int sum_all(struct kin_mpsc *queue, long *sum)
+ *     {
+ *         int item, rc;
+ *         while ((rc = kin_mpsc_recv(queue, &item, KIN_NEVER)) == 0)
+ *             *sum += item;
+ *         return rc == KIN_CLOSED ? 0 : rc;
+ *     }
  *
  * From:    task; no other may receive at the same time
  * Parks:   yes

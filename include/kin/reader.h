@@ -71,6 +71,12 @@ KIN_API void kin_reader_init(struct kin_reader *reader, int fd, void *buf, size_
  * What is longer is told by -EMSGSIZE, what is more by -EFBIG. Either way the bytes stay in the
  * buffer: a caller may raise the limit, or take them with kin_reader_some.
  *
+ * Example:
+ *     void be_careful(struct kin_reader *in)
+ *     {
+ *         kin_reader_limit(in, 8192, 1 << 20);
+ *     }
+ *
  * From:    anywhere
  * Parks:   no
  * Returns: nothing
@@ -86,6 +92,17 @@ KIN_API void kin_reader_limit(struct kin_reader *reader, size_t record, uint64_t
  *
  * At the end of the stream the answer is 0. What came after the last line feed is handed out then,
  * once: a size that is not 0 tells of a line without an end.
+ *
+ * Example:
+ *     int print_lines(struct kin_reader *in)
+ *     {
+ *         char *line;
+ *         size_t size;
+ *         int rc;
+ *         while ((rc = kin_reader_line(in, &line, &size, KIN_NEVER)) > 0)
+ *             printf("%.*s\n", (int)size, line);
+ *         return rc;
+ *     }
  *
  * From:    task
  * Parks:   yes
@@ -108,6 +125,12 @@ KIN_API KIN_MUST_USE int kin_reader_line(struct kin_reader *reader, char **line,
  * @size:      receives how many; the mark behind them is taken and dropped.
  * @deadline:  KIN_NEVER to wait without end, 0 to not wait at all.
  *
+ * Example:
+ *     int next_field(struct kin_reader *in, char **field, size_t *size)
+ *     {
+ *         return kin_reader_until(in, "; ", 2, field, size, kin_after(KIN_SEC(10)));
+ *     }
+ *
  * From:    task
  * Parks:   yes
  * Cancel:  reports it, what was read stays in the buffer
@@ -125,6 +148,14 @@ KIN_API KIN_MUST_USE int kin_reader_until(struct kin_reader *reader, const void 
  * @bytes:    receives where they are; valid until the next call.
  * @size:     receives how many: count, or fewer at the end.
  * @deadline: KIN_NEVER to wait without end, 0 to not wait at all.
+ *
+ * Example:
+ *     int next_block(struct kin_reader *in, char **block)
+ *     {
+ *         size_t size;
+ *         int rc = kin_reader_exactly(in, 512, block, &size, KIN_NEVER);
+ *         return rc == 0 && size > 0 ? KIN_CLOSED : rc;
+ *     }
  *
  * From:    task
  * Parks:   yes
@@ -145,6 +176,20 @@ KIN_API KIN_MUST_USE int kin_reader_exactly(struct kin_reader *reader, size_t co
  * @deadline: KIN_NEVER to wait without end, 0 to not wait at all.
  *
  * What is in the buffer is handed out without a look at the descriptor.
+ *
+ * Example:
+ *     int pass_on(struct kin_reader *in, int to)
+ *     {
+ *         char *bytes;
+ *         size_t size;
+ *         int rc;
+ *         while ((rc = kin_reader_some(in, 4096, &bytes, &size, KIN_NEVER)) > 0) {
+ *             rc = kin_write(to, bytes, size, NULL, KIN_NEVER);
+ *             if (rc < 0)
+ *                 return rc;
+ *         }
+ *         return rc;
+ *     }
  *
  * From:    task
  * Parks:   when the buffer is empty
@@ -189,6 +234,12 @@ KIN_API KIN_MUST_USE int kin_reader_read(struct kin_reader *reader, void *to, si
 /**
  * kin_reader_buffered - how many bytes were read and not yet handed out.
  * @reader: a reader.
+ *
+ * Example:
+ *     int has_more(const struct kin_reader *in)
+ *     {
+ *         return kin_reader_buffered(in) > 0;
+ *     }
  *
  * From:    anywhere
  * Parks:   no
@@ -257,6 +308,12 @@ KIN_API void kin_writer_limit(struct kin_writer *writer, uint64_t total);
  * Bytes that were taken are in the buffer or written. Less than a buffer is taken whole or not at
  * all; more goes to the descriptor without a copy, together with what waits in the buffer.
  *
+ * Example:
+ *     int put_word(struct kin_writer *out, const char *word)
+ *     {
+ *         return kin_writer_put(out, word, strlen(word), NULL, kin_after(KIN_SEC(5)));
+ *     }
+ *
  * From:    task
  * Parks:   when the buffer is full
  * Cancel:  reports it, with what was taken so far in done
@@ -276,6 +333,12 @@ KIN_API KIN_MUST_USE int kin_writer_put(struct kin_writer *writer, const void *b
  *
  * The text is taken whole or not at all. It needs less than the buffer.
  *
+ * Example:
+ *     int put_number(struct kin_writer *out, int number)
+ *     {
+ *         return kin_writer_print(out, kin_after(KIN_SEC(5)), "%d\r\n", number);
+ *     }
+ *
  * From:    task
  * Parks:   when the buffer is full
  * Cancel:  reports it, nothing was taken then
@@ -290,6 +353,12 @@ KIN_API KIN_MUST_USE KIN_PRINTF(3, 4) int kin_writer_print(struct kin_writer *wr
  * kin_writer_flush - write what is in the buffer.
  * @writer:   a writer.
  * @deadline: KIN_NEVER to wait without end, 0 to not wait at all.
+ *
+ * Example:
+ *     int end_answer(struct kin_writer *out)
+ *     {
+ *         return kin_writer_flush(out, kin_after(KIN_SEC(5)));
+ *     }
  *
  * From:    task
  * Parks:   yes
@@ -334,6 +403,15 @@ struct kin_copied {
  * The bytes pass through the kernel only, where it can do that; else through a buffer of 64 KiB.
  * A call that ends early may have taken up to 64 KiB more than it gave, which are gone; not when
  * one of the two is a pipe, or from is a file.
+ *
+ * Example:
+ *     int forward(int to, int from)
+ *     {
+ *         struct kin_copied done;
+ *         int rc = kin_copy(to, from, UINT64_MAX, &done, KIN_NEVER);
+ *         printf("%llu bytes\n", (unsigned long long)done.given);
+ *         return rc;
+ *     }
  *
  * From:    task
  * Parks:   yes

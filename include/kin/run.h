@@ -91,6 +91,20 @@ struct kin_config {
  * In the profile KIN_CORE there is no scheduler: fn is called right here and is no task, and every
  * spawn or nursery call in it answers KIN_UNSUPPORTED.
  *
+ * Example:
+ *     int hello(void *arg)
+ *     {
+ *         printf("hello %s\n", (const char *)arg);
+ *         return 0;
+ *     }
+ *
+ *     int main(void)
+ *     {
+ *         struct kin_config config = KIN_CONFIG_INIT;
+ *         config.workers = 2;
+ *         return kin_run(&config, hello, "world") == 0 ? 0 : 1;
+ *     }
+ *
  * From:    thread
  * Returns: what fn returned, -EINVAL for a wrong config, -EBUSY inside a task or another fn of the
  *          core profile, -ENOMEM, -EAGAIN when no thread can be had, KIN_UNSUPPORTED under a user

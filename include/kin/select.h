@@ -73,6 +73,13 @@ struct kin_case {
  * @chan: a channel; NULL: never.
  * @item: borrowed until the select has returned.
  *
+ * Example:
+ *     int send_to_either(struct kin_chan *left, struct kin_chan *right, const int *item)
+ *     {
+ *         struct kin_case cases[] = {kin_case_send(left, item), kin_case_send(right, item)};
+ *         return kin_select(cases, 2, KIN_NEVER);
+ *     }
+ *
  * From:    anywhere
  * Returns: the case; its status is 0, or KIN_CLOSED and nothing was handed over
  */
@@ -91,6 +98,14 @@ static inline struct kin_case kin_case_send(struct kin_chan *chan, const void *i
  * @chan: a channel; NULL: never.
  * @item: receives it, if this case happens with status 0; NULL: it is dropped.
  *
+ * Example:
+ *     int receive_from_either(struct kin_chan *left, struct kin_chan *right, int *item)
+ *     {
+ *         struct kin_case cases[] = {kin_case_recv(left, item), kin_case_recv(right, item)};
+ *         int which = kin_select(cases, 2, KIN_NEVER);
+ *         return which < 0 ? which : cases[which].status;
+ *     }
+ *
  * From:    anywhere
  * Returns: the case; its status is 0, or KIN_CLOSED and nothing was taken
  */
@@ -107,6 +122,13 @@ static inline struct kin_case kin_case_recv(struct kin_chan *chan, void *item)
 /**
  * kin_case_after - the case that some time has passed.
  * @ns: how long, counted from the call of kin_select; 0 or less: at once; INT64_MAX: never.
+ *
+ * Example:
+ *     int receive_or_tick(struct kin_chan *chan, int *item)
+ *     {
+ *         struct kin_case cases[] = {kin_case_recv(chan, item), kin_case_after(KIN_SEC(1))};
+ *         return kin_select(cases, 2, KIN_NEVER);
+ *     }
  *
  * From:    anywhere
  * Returns: the case; its status is 0
@@ -126,6 +148,13 @@ static inline struct kin_case kin_case_after(int64_t ns)
  * @event: an event; NULL: never.
  *
  * The event stays set: the case is ready again in the next select.
+ *
+ * Example:
+ *     int receive_until(struct kin_chan *chan, int *item, struct kin_event *stop)
+ *     {
+ *         struct kin_case cases[] = {kin_case_recv(chan, item), kin_case_event(stop)};
+ *         return kin_select(cases, 2, KIN_NEVER);
+ *     }
  *
  * From:    anywhere
  * Returns: the case; its status is 0
@@ -172,6 +201,15 @@ static inline struct kin_case kin_case_task(struct kin_task_ref task)
  *
  * Needs KIN_CAP_PROCESS.
  *
+ * Example:
+ *     #include <signal.h>
+ *
+ *     int work_until_interrupted(struct kin_chan *jobs, int *job)
+ *     {
+ *         struct kin_case cases[] = {kin_case_recv(jobs, job), kin_case_signal(SIGINT)};
+ *         return kin_select(cases, 2, KIN_NEVER);
+ *     }
+ *
  * From:    anywhere
  * Returns: the case; its status is 0, -EINVAL for a signal that cannot be waited for, -ENOMEM,
  *          -EAGAIN
@@ -191,6 +229,13 @@ static inline struct kin_case kin_case_signal(int signo)
  * kin_case_read - the case that a descriptor can be read without waiting.
  * @fd: a descriptor; a negative one: never.
  *
+ * Example:
+ *     int input_or_job(int fd, struct kin_chan *jobs, int *job)
+ *     {
+ *         struct kin_case cases[] = {kin_case_read(fd), kin_case_recv(jobs, job)};
+ *         return kin_select(cases, 2, KIN_NEVER);
+ *     }
+ *
  * From:    anywhere
  * Returns: the case; its status is 0, also at the end of what can be read; KIN_CLOSED when
  *          kin_close came meanwhile; -EBADF, -EPERM for what cannot be waited for
@@ -209,6 +254,13 @@ static inline struct kin_case kin_case_read(int fd)
 /**
  * kin_case_write - the case that a descriptor can be written without waiting.
  * @fd: a descriptor; a negative one: never.
+ *
+ * Example:
+ *     int wait_for_room(int fd)
+ *     {
+ *         struct kin_case cases[] = {kin_case_write(fd), kin_case_after(KIN_SEC(5))};
+ *         return kin_select(cases, 2, KIN_NEVER) == 0 ? 0 : KIN_TIMEOUT;
+ *     }
  *
  * From:    anywhere
  * Returns: the case; its status as kin_case_read

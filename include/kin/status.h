@@ -74,6 +74,14 @@ KIN_API const char *kin_status_name(int status);
  *
  * The sentence begins in lower case and has no full stop, so that it can follow a colon.
  *
+ * Example:
+ *     int complain(int rc)
+ *     {
+ *         if (rc < 0)
+ *             fprintf(stderr, "%s\n", kin_status_text(rc));
+ *         return rc;
+ *     }
+ *
  * From:    task, thread, signal
  * Parks:   no
  * Returns: "a deadline passed", ...; a string that is never freed, never NULL

@@ -52,6 +52,12 @@ enum kin_broadcast_mode {
  *
  * Memory for all of the capacity is asked for here, so that no send can run out of it.
  *
+ * Example:
+ *     int make_news(struct kin_broadcast **news)
+ *     {
+ *         return kin_broadcast_create(news, sizeof(int), 64, KIN_BROADCAST_LAG);
+ *     }
+ *
  * From:    anywhere
  * Parks:   no
  * Budget:  1 op
@@ -90,6 +96,14 @@ KIN_API struct kin_broadcast *kin_broadcast_ref(struct kin_broadcast *broadcast)
  * they have not read yet: they can still receive it. A call in progress keeps the memory until it
  * has returned; a call must not begin after the last reference is gone.
  *
+ * Example:
+ *     int open_station(struct kin_broadcast *news, struct kin_subscriber **listener)
+ *     {
+ *         int rc = kin_broadcast_subscribe(news, listener);
+ *         kin_broadcast_unref(news);
+ *         return rc;
+ *     }
+ *
  * From:    anywhere
  * Parks:   no
  * Returns: nothing
@@ -102,6 +116,13 @@ KIN_API void kin_broadcast_unref(struct kin_broadcast *broadcast);
  *
  * Sends that come later answer KIN_CLOSED, and so do receives once a subscriber has read all. A
  * send that waits for room was admitted: its item is still read by everybody.
+ *
+ * Example:
+ *     void sign_off(struct kin_broadcast *news)
+ *     {
+ *         kin_broadcast_close(news);
+ *         kin_broadcast_unref(news);
+ *     }
  *
  * From:    anywhere
  * Parks:   no
@@ -118,6 +139,12 @@ KIN_API void kin_broadcast_close(struct kin_broadcast *broadcast);
  *
  * Without subscribers the item is read by nobody, which is a success. Sends that wait are admitted
  * in the order in which they came.
+ *
+ * Example:
+ *     int announce(struct kin_broadcast *news, int number)
+ *     {
+ *         return kin_broadcast_send(news, &number, KIN_NEVER);
+ *     }
  *
  * From:    task
  * Parks:   in mode KIN_BROADCAST_WAIT
@@ -179,6 +206,16 @@ KIN_API KIN_MUST_USE int kin_broadcast_subscribe(struct kin_broadcast *broadcast
  *              went on without it; always 0 in mode KIN_BROADCAST_WAIT. May be NULL.
  * @deadline:   until when to wait for one; 0: not at all.
  *
+ * Example:
+ *     int listen(struct kin_subscriber *news)
+ *     {
+ *         uint64_t lost;
+ *         int number, rc;
+ *         while ((rc = kin_broadcast_recv(news, &number, &lost, KIN_NEVER)) == 0)
+ *             printf("%d, after %llu that were missed\n", number, (unsigned long long)lost);
+ *         return rc == KIN_CLOSED ? 0 : rc;
+ *     }
+ *
  * From:    task
  * Parks:   yes
  * Cancel:  while it waits; nothing was read
@@ -231,6 +268,14 @@ KIN_API struct kin_subscriber *kin_subscriber_ref(struct kin_subscriber *subscri
  *
  * The last one ends the subscription: what was not read is not waited for any more, so that a send
  * in mode KIN_BROADCAST_WAIT may find room. Receives that wait on it answer KIN_CLOSED.
+ *
+ * Example:
+ *     int next_one_only(struct kin_subscriber *news, int *number)
+ *     {
+ *         int rc = kin_broadcast_recv(news, number, NULL, KIN_NEVER);
+ *         kin_subscriber_unref(news);
+ *         return rc;
+ *     }
  *
  * From:    anywhere
  * Parks:   no
@@ -290,6 +335,14 @@ KIN_API struct kin_watch *kin_watch_ref(struct kin_watch *watch);
  * The last one closes it: whoever waits wakes with KIN_CLOSED. A call in progress keeps the memory
  * until it has returned; a call must not begin after the last reference is gone.
  *
+ * Example:
+ *     int read_and_leave(struct kin_watch *speed, int *value)
+ *     {
+ *         int rc = kin_watch_get(speed, value, NULL);
+ *         kin_watch_unref(speed);
+ *         return rc;
+ *     }
+ *
  * From:    anywhere
  * Parks:   no
  * Returns: nothing
@@ -301,6 +354,13 @@ KIN_API void kin_watch_unref(struct kin_watch *watch);
  * @watch: a watch; NULL or a closed one is left alone.
  *
  * Whoever waits for a newer value wakes with KIN_CLOSED; the last one can still be had.
+ *
+ * Example:
+ *     void turn_off(struct kin_watch *speed)
+ *     {
+ *         kin_watch_close(speed);
+ *         kin_watch_unref(speed);
+ *     }
  *
  * From:    anywhere
  * Parks:   no
@@ -315,6 +375,12 @@ KIN_API void kin_watch_close(struct kin_watch *watch);
  *
  * The version grows by one, also when the value is the same as before. Everybody who waits for a
  * newer one gets it, or an even newer one.
+ *
+ * Example:
+ *     int set_speed(struct kin_watch *speed, int value)
+ *     {
+ *         return kin_watch_set(speed, &value);
+ *     }
  *
  * From:    task, thread
  * Parks:   only when its budget is used up
@@ -354,6 +420,16 @@ KIN_API KIN_MUST_USE int kin_watch_get(struct kin_watch *watch, void *item, uint
  *
  * Values that were replaced before they were read are skipped: the difference of the versions tells
  * how many.
+ *
+ * Example:
+ *     int follow(struct kin_watch *speed)
+ *     {
+ *         uint64_t version = 0;
+ *         int value, rc;
+ *         while ((rc = kin_watch_wait(speed, &value, &version, KIN_NEVER)) == 0)
+ *             printf("now %d\n", value);
+ *         return rc == KIN_CLOSED ? 0 : rc;
+ *     }
  *
  * From:    task
  * Parks:   yes

@@ -54,6 +54,12 @@ KIN_API kin_time kin_now(void);
  *
  * The sum saturates: kin_after(INT64_MAX) is KIN_NEVER.
  *
+ * Example:
+ *     int receive_soon(struct kin_chan *chan, int *item)
+ *     {
+ *         return kin_chan_recv(chan, item, kin_after(KIN_MS(20)));
+ *     }
+ *
  * From:    task, thread
  * Parks:   no
  * Returns: kin_now() + @ns
