@@ -20,7 +20,7 @@
 
 /* Declared here, defined above in plat, like kin__lock_slow of base/lock.h: to write and to abort
  * belongs to the operating system, yet every floor may fail a check. Their contract is plat.h. */
-void kin__plat_write(int fd, const char *text, size_t size);
+int kin__plat_write(int fd, const char *text, size_t size);
 _Noreturn void kin__plat_abort(void);
 
 _Atomic(kin__check_hook_fn *) kin__check_hook;

@@ -509,7 +509,7 @@ static void await_ready(int fd)
     EXPECT_EQ(kin_read_full(fd, text, 6, &done, KIN_NEVER), 0);
 }
 
-/* Destroys a process that says goodbye when it is asked as the options say; there is time for it. */
+/* Destroys a process that says goodbye when it is asked as the options say, and has the time. */
 static void ask(struct kin_process_options options, const char *command)
 {
     char text[64];

@@ -10,7 +10,7 @@
 
 #define CROWD_MAX 64u
 
-/* Which of those who have made fewer than so many steps goes on; false: none, or the run is over. */
+/* Which of those who have made fewer than so many steps goes on; false: none, or it is over. */
 static inline bool crowd_pick(struct kin__engine *e, const unsigned *done, unsigned actors,
                               unsigned steps, unsigned *actor)
 {

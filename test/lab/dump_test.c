@@ -199,7 +199,7 @@ KIN_TEST(mutated_records_do_no_harm, "")
     static char text[8192], memory[1 << 16];
     unsigned good = 0;
     kin__rng_init(&rng, kin_test_seed(), 0);
-    for (unsigned i = 0; i < 20000; i++) {
+    for (unsigned i = 0; i < 5000; i++) {
         struct kin__dump dump;
         struct kin__text out;
         struct kin__story story;
@@ -219,5 +219,5 @@ KIN_TEST(mutated_records_do_no_harm, "")
         kin__dump_release(&dump);
         free(copy);
     }
-    EXPECT_GT(good, 100); /* else the rest was not reached */
+    EXPECT_GT(good, 20); /* else the rest was not reached */
 }
