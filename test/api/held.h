@@ -56,7 +56,8 @@ __attribute__((unused)) static void hold_one_arena(void)
     mallopt(M_ARENA_MAX, 1);
 }
 
-#define KEPT_MAX (48 * 1024 * 1024) /* the C library keeps up to 40 MiB of stacks of ended threads */
+/* The C library keeps up to 40 MiB of stacks of threads that have ended. */
+#define KEPT_MAX (48 * 1024 * 1024)
 
 /* Nothing more is held than before, but for what the allocator and an emulator keep. */
 __attribute__((unused)) static void expect_held(struct held now, struct held before)
