@@ -97,7 +97,8 @@ struct kin_lab_config {
     uint64_t seed;
     unsigned workers;        /* what kin_config.workers says to the program; 0: 2 */
     enum kin_lab_strategy strategy;
-    uint64_t executions_max; /* 0: no limit for DPOR, 2 s for AUTO, 1 for round-robin, else 1000 */
+    uint64_t executions_max; /* 0: no limit for DPOR, 2 s for AUTO, 1 for round-robin, else 1000.
+                              * Those count, too, that DPOR breaks off because they lead nowhere */
     unsigned depth;          /* of PCT; 0: 3 */
     unsigned preemptions;    /* DPOR runs only schedules with so many at most; 0: no limit */
     uint32_t faults;         /* KIN_FAULT_ bits */

@@ -275,7 +275,8 @@ static bool leave_explore(struct kin__lab *s)
 static bool begin_explore(struct kin__lab *s)
 {
     const struct kin__engine_config *config = &s->config;
-    const bool is_enough = (config->runs_max && s->result.runs >= config->runs_max) ||
+    const uint64_t begun = s->result.runs + s->result.redundant; /* of which there may be more */
+    const bool is_enough = (config->runs_max && begun >= config->runs_max) ||
                            (s->has_kept && !config->keeps_going) || is_late(s);
 
     if (!is_enough && !s->broken) {

@@ -70,7 +70,7 @@ struct kin__engine_config {
     enum kin__strategy strategy;
     uint64_t seed;
     uint64_t seeds;       /* so many runs are drawn, with seed, seed + 1, ...; 0: mixed from seed */
-    uint64_t runs_max;    /* explorations; shrinking and checks are not counted; 0: no limit */
+    uint64_t runs_max;    /* explorations, abandoned ones too; without shrinking; 0: no limit */
     uint64_t steps_max;   /* of one run; beyond it is a livelock; 0: a million */
     int64_t wall_max;     /* nanoseconds of real time for everything; 0: no limit */
     unsigned depth;       /* of PCT; 0: 3 */

@@ -191,11 +191,12 @@ KIN_TEST(reads_and_adds_commute_and_writes_do_not, "")
 }
 
 /* Several sleep until a time that comes when nobody else can go on. */
-static struct kin__engine_result sleepers(bool is_idle)
+static struct kin__engine_result sleepers(bool is_idle, uint64_t runs_max)
 {
     static const char *const paths[4] = {"root", "root/0", "root/1", "root/2"};
     static const uint64_t words[4];
-    const struct kin__engine_config config = {.strategy = KIN__STRATEGY_DPOR};
+    const struct kin__engine_config config = {.strategy = KIN__STRATEGY_DPOR,
+                                              .runs_max = runs_max};
     int status = -1;
     struct kin__engine *e = kin__engine_create(&config, &status);
 
@@ -226,19 +227,27 @@ static struct kin__engine_result sleepers(bool is_idle)
     }
     struct kin__engine_result result = *kin__engine_result(e);
     kin__engine_destroy(e);
-    EXPECT(result.is_complete);
+    EXPECT_EQ(result.is_complete, runs_max == 0);
     return result;
 }
 
 KIN_TEST(time_that_jumps_when_all_are_idle_costs_no_runs, "")
 {
-    const struct kin__engine_result idle = sleepers(true), barrier = sleepers(false);
+    const struct kin__engine_result idle = sleepers(true, 0), barrier = sleepers(false, 0);
 
     EXPECT_EQ(idle.runs, 1);
     EXPECT_EQ(idle.redundant, 0);
     /* Whoever is last depends on all others then, and other orders are begun. */
     EXPECT_EQ(barrier.runs, 1);
     EXPECT_GT(barrier.redundant, 0);
+}
+
+KIN_TEST(a_limit_on_runs_is_one_on_those_that_lead_nowhere_too, "")
+{
+    const struct kin__engine_result few = sleepers(false, 3);
+
+    EXPECT_EQ(few.runs + few.redundant, 3);
+    EXPECT_GT(few.redundant, 0);
 }
 
 /* The first actor writes a word; the second, which cannot go on before that because the first
