@@ -262,10 +262,11 @@ def run_program(ctx, variant, name, filters, env, prefix, label):
 
 
 def run_suite(ctx, variant, chosen, env=None, prefix=None, label=None):
-    """Runs test programs, two at once, and shows a line for each as it ends."""
+    """Runs test programs side by side, and shows a line for each as it ends. One more than there
+    are CPUs: some wait for longer than they compute."""
     results = ctx.results
     label = label or variant
-    with concurrent.futures.ThreadPoolExecutor(ctx.jobs) as pool:
+    with concurrent.futures.ThreadPoolExecutor(ctx.jobs + 1) as pool:
         futures = [pool.submit(run_program, ctx, variant, name, filters, env, prefix or [], label)
                    for name, filters in chosen]
         for future in concurrent.futures.as_completed(futures):
