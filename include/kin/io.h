@@ -217,7 +217,8 @@ KIN_API int kin_shutdown(int fd, int how);
  * kin_close - close a descriptor.
  * @fd: a descriptor.
  *
- * Tasks that wait on it get KIN_CLOSED; a later use is -EBADF.
+ * Tasks that wait on it get KIN_CLOSED; a later use is -EBADF. A peer has been told when this
+ * returns, which with KIN_POLLER_URING may take some microseconds, milliseconds on a busy machine.
  *
  * Example:
  *     void hang_up(void *arg)
