@@ -33,6 +33,9 @@ struct kin_stats {
  * kin_stats_get - counters of the runtime that the caller is in.
  * @out: receives them.
  *
+ * Each worker counts for itself, and the sum is taken while they go on: a task that was joined may
+ * count as live for a moment more.
+ *
  * Example:
  *     void show_load(void)
  *     {

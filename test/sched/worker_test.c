@@ -455,7 +455,9 @@ static int spawn_many(void *arg)
     }
     EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
     EXPECT_EQ(*count, MANY);
-    EXPECT_EQ(kin_stats_get(&stats), 0);
+    /* A worker counts an end behind the task that it wakes. Ends: it has little left to do. */
+    while (kin_stats_get(&stats) == 0 && stats.tasks_live > 1)
+        EXPECT_EQ(kin_yield(), 0);
     EXPECT_EQ(stats.pressure, 0);
     EXPECT_EQ(stats.tasks_live, 1);
     return 0;
