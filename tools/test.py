@@ -262,11 +262,11 @@ def run_program(ctx, variant, name, filters, env, prefix, label):
 
 
 def run_suite(ctx, variant, chosen, env=None, prefix=None, label=None):
-    """Runs test programs side by side, and shows a line for each as it ends. One more than there
-    are CPUs: some wait for longer than they compute."""
+    """Runs test programs, as many at once as there are CPUs, and shows a line for each as it
+    ends."""
     results = ctx.results
     label = label or variant
-    with concurrent.futures.ThreadPoolExecutor(ctx.jobs + 1) as pool:
+    with concurrent.futures.ThreadPoolExecutor(ctx.jobs) as pool:
         futures = [pool.submit(run_program, ctx, variant, name, filters, env, prefix or [], label)
                    for name, filters in chosen]
         for future in concurrent.futures.as_completed(futures):
