@@ -45,7 +45,8 @@ struct iovec;
  * Cancel:  reports it, nothing is read then
  * Budget:  1 op, 1 syscall
  * Returns: how many bytes, 0 at the end; KIN_TIMEOUT, KIN_CANCELLED, KIN_CLOSED when it is closed
- *          by kin_close meanwhile, KIN_NOCAP, KIN_BUDGET, KIN_NOTASK, -errno
+ *          by kin_close meanwhile, KIN_NOCAP, KIN_BUDGET, KIN_NOTASK, -EINVAL for no memory,
+ *          -errno
  */
 KIN_API KIN_MUST_USE ssize_t kin_read(int fd, void *buf, size_t size, kin_time deadline);
 

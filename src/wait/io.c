@@ -25,7 +25,7 @@ struct call {
         void *to;
         const void *from;
         const struct iovec *parts;
-        int file;
+        const struct kin__fd *file;
     };
     size_t size; /* bytes, or parts */
     int64_t *offset;
@@ -60,7 +60,11 @@ INLINE int64_t make_writev(const struct call *call, int fd)
 
 INLINE int64_t make_sendfile(const struct call *call, int fd)
 {
-    return kin__fd_sendfile(fd, call->file, call->offset, call->size);
+    if (KIN__UNLIKELY(!kin__fd_enter(call->file)))
+        return KIN_CLOSED;
+    int64_t got = kin__fd_sendfile(fd, call->file->fd, call->offset, call->size);
+    kin__fd_leave(call->file);
+    return got;
 }
 
 INLINE int64_t make_look(const struct call *call, int fd)
@@ -130,6 +134,8 @@ INLINE int64_t perform_read(struct kin__fd *fd, make_fn *make, const struct call
 ssize_t kin_read(int number, void *buf, size_t size, kin_time deadline)
 {
     struct kin__fd fd;
+    if (KIN__UNLIKELY(!buf && size))
+        return -EINVAL;
     int rc = begin(number, deadline, &fd);
     if (rc < 0)
         return rc;
@@ -159,7 +165,7 @@ int kin_read_full(int number, void *buf, size_t size, size_t *done, kin_time dea
 {
     struct kin__fd fd;
     size_t have = 0;
-    int64_t got = begin(number, deadline, &fd);
+    int64_t got = KIN__UNLIKELY(!buf && size) ? -EINVAL : begin(number, deadline, &fd);
     while (got >= 0 && have < size) { /* ends: more is there each time, or the end is */
         struct call call = {KIN__READY_READ, {.to = (char *)buf + have}, size - have, NULL};
         got = perform_read(&fd, make_read, &call, size - have, deadline);
@@ -176,11 +182,13 @@ int kin_write(int number, const void *buf, size_t size, size_t *done, kin_time d
 {
     struct kin__fd fd;
     size_t put = 0;
-    int64_t got = begin(number, deadline, &fd);
+    int64_t got = KIN__UNLIKELY(!buf && size) ? -EINVAL : begin(number, deadline, &fd);
     while (got >= 0 && put < size) { /* ends: less is left each time */
         struct call call = {KIN__READY_WRITE, {.from = (const char *)buf + put}, size - put, NULL};
         got = perform(&fd, make_write, &call, deadline);
         put += got > 0 ? (size_t)got : 0;
+        if (KIN__UNLIKELY(got == 0))
+            got = -EIO; /* a write that writes nothing would go on for ever */
     }
     if (done)
         *done = put;
@@ -217,6 +225,8 @@ int kin_writev(int number, const struct iovec *parts, int count, size_t *done, k
             skip = 0;
         }
         skip += left;
+        if (KIN__UNLIKELY(got == 0 && at < count))
+            got = -EIO; /* as above; empty parts are gone by now */
     }
     if (done)
         *done = put;
@@ -225,13 +235,15 @@ int kin_writev(int number, const struct iovec *parts, int count, size_t *done, k
 
 int kin_sendfile(int to, int from, int64_t *offset, size_t size, size_t *done, kin_time deadline)
 {
-    struct kin__fd fd;
+    struct kin__fd fd, file;
     size_t put = 0;
     const struct kin__task *task = kin__task_self();
     unsigned needs = task ? kin__fd_needs(task, from) : 0;
     int64_t got = begin_with(to, needs, deadline, &fd);
+    if (got == 0)
+        got = kin__fd_begin_try(from, &file);
     while (got >= 0 && put < size) { /* ends: less is left each time, or the file ends */
-        struct call call = {KIN__READY_WRITE, {.file = from}, size - put, offset};
+        struct call call = {KIN__READY_WRITE, {.file = &file}, size - put, offset};
         got = perform(&fd, make_sendfile, &call, deadline);
         if (got == 0)
             break;

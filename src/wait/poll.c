@@ -149,8 +149,10 @@ int kin__fd_begin_slow(int fd, struct kin__fd *out)
     if (KIN__LAB_FOREIGN(fd))
         return KIN_UNSUPPORTED;
     struct kin__fd_entry *entry = entry_of(fd);
-    if (!entry)
-        return fd < 0 ? -EBADF : (uint32_t)fd / KIN__FD_CHUNK >= KIN__FD_CHUNKS ? -EMFILE : -ENOMEM;
+    if (!entry) {
+        int rc = kin__fd_unblock(fd); /* -EBADF unless there is such a descriptor */
+        return rc < 0 ? rc : (uint32_t)fd / KIN__FD_CHUNK >= KIN__FD_CHUNKS ? -EMFILE : -ENOMEM;
+    }
     uint64_t state = kin__load_acquire(&entry->state); /* pairs with forget_locked */
     if ((state & KIN__FD_CLOSING) && ((state = await_close(entry)) & KIN__FD_CLOSING))
         return -EBADF;

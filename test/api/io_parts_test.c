@@ -8,7 +8,9 @@
 
 #include <kin/io.h>
 
+#include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -136,7 +138,7 @@ static int send_file(void *arg)
         EXPECT_EQ(done, 1000);
         EXPECT_EQ(offset, 1000);
         EXPECT_EQ(lseek(file, 1000, SEEK_SET), 1000); /* from where the file stands: to its end */
-        EXPECT_EQ(kin_sendfile(ends[0], file, NULL, 2 * SIZE, &done, KIN_NEVER), 0);
+        EXPECT_EQ(kin_sendfile(ends[0], file, NULL, SIZE_MAX, &done, KIN_NEVER), 0);
         EXPECT_EQ(done, SIZE - 1000);
         EXPECT_EQ(lseek(file, 0, SEEK_CUR), SIZE);
         EXPECT_EQ(kin_sendfile(ends[0], file, NULL, 1, &done, KIN_NEVER), 0); /* it has ended */
@@ -159,7 +161,7 @@ KIN_TEST(a_file_is_sent_in_pieces_or_as_a_whole, "")
 }
 
 struct sending {
-    int to;
+    int to, from;
     int64_t offset;
     size_t done;
     int rc;
@@ -168,7 +170,7 @@ struct sending {
 static int send_all(void *arg)
 {
     struct sending *sending = arg;
-    sending->rc = kin_sendfile(sending->to, file, &sending->offset, SIZE, &sending->done,
+    sending->rc = kin_sendfile(sending->to, sending->from, &sending->offset, SIZE, &sending->done,
                                KIN_NEVER);
     return 0;
 }
@@ -183,6 +185,7 @@ static int stop_and_go_on(void *arg)
         size_t rest;
         make_pair(ends);
         sending.to = ends[0];
+        sending.from = file;
         if (is_cancelled) {
             KIN_NURSERY(n);
             EXPECT_EQ(kin_spawn(&n, send_all, &sending), 0);
@@ -211,4 +214,43 @@ static int stop_and_go_on(void *arg)
 KIN_TEST(a_file_that_was_not_sent_to_its_end_is_sent_on_from_there, "")
 {
     both(stop_and_go_on);
+}
+
+static int send_and_end(void *arg)
+{
+    const struct sending *sending = arg;
+    (void)send_all(arg);
+    return kin_shutdown(sending->to, SHUT_WR);
+}
+
+/* The file is closed while there is no room for more of it, and its number goes to another. */
+static int close_the_file(void *arg)
+{
+    static char back[SIZE];
+    int ends[2], zeros = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+    size_t got;
+    (void)arg;
+    EXPECT_GE(zeros, 0);
+    make_pair(ends);
+    struct sending sending = {.to = ends[0], .from = dup(file)};
+    KIN_NURSERY(n);
+    EXPECT_EQ(kin_spawn(&n, send_and_end, &sending), 0);
+    while (kin_fd_wait(ends[0], 4 /* POLLOUT */, 0) != KIN_TIMEOUT) /* ends: nobody reads yet */
+        (void)kin_yield();
+    EXPECT_EQ(kin_close(sending.from), 0);
+    EXPECT_EQ(dup2(zeros, sending.from), sending.from);
+    EXPECT_EQ(kin_read_full(ends[1], back, SIZE, &got, KIN_NEVER), 0);
+    EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
+    EXPECT_EQ(sending.rc, KIN_CLOSED);
+    EXPECT_EQ(got, sending.done);
+    EXPECT_EQ(memcmp(back, bytes, got), 0); /* nothing of the other one */
+    EXPECT_EQ(close(sending.from), 0);
+    EXPECT_EQ(close(zeros), 0);
+    close_pair(ends);
+    return 0;
+}
+
+KIN_TEST(a_file_that_is_closed_meanwhile_is_not_taken_for_the_next_one, "")
+{
+    both(close_the_file);
 }

@@ -144,6 +144,7 @@ static int wait_in_vain(void *arg)
     EXPECT_EQ(kin_read(fds[0], buf, 1, KIN_NEVER), -EBADF);
     EXPECT_EQ(kin_close(fds[0]), -EBADF);
     EXPECT_EQ(kin_read(-1, buf, 1, KIN_NEVER), -EBADF);
+    EXPECT_EQ(kin_read(INT32_MAX, buf, 1, KIN_NEVER), -EBADF); /* beyond what the table holds */
     return 0;
 }
 
@@ -360,4 +361,30 @@ static int hand_out(void *arg)
 KIN_TEST(sockets_and_files_need_their_capability_whoever_opened_them, "SCHED:10.2.4")
 {
     both(hand_out);
+}
+
+/* Memory that is not there is bad input, also before anything arrives that would go to it. */
+static int name_no_memory(void *arg)
+{
+    int fds[2];
+    size_t done = 99;
+    (void)arg;
+    make_pair(fds);
+    EXPECT_EQ(kin_read(fds[0], NULL, 8, KIN_NEVER), -EINVAL);
+    EXPECT_EQ(kin_read_full(fds[0], NULL, 8, &done, KIN_NEVER), -EINVAL);
+    EXPECT_EQ(done, 0);
+    done = 99;
+    EXPECT_EQ(kin_write(fds[0], NULL, 8, &done, KIN_NEVER), -EINVAL);
+    EXPECT_EQ(done, 0);
+    EXPECT_EQ(kin_read(fds[0], NULL, 0, KIN_NEVER), 0); /* nothing needs no memory */
+    EXPECT_EQ(kin_read_full(fds[0], NULL, 0, &done, KIN_NEVER), 0);
+    EXPECT_EQ(kin_write(fds[0], NULL, 0, &done, KIN_NEVER), 0);
+    EXPECT_EQ(kin_close(fds[0]), 0);
+    EXPECT_EQ(kin_close(fds[1]), 0);
+    return 0;
+}
+
+KIN_TEST(no_memory_is_bad_input, "")
+{
+    both(name_no_memory);
 }

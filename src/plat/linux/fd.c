@@ -27,6 +27,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define ONE_CALL ((size_t)0x7ffff000) /* what the kernel does at most; sendfile refuses some more */
+
 #if KIN__ASAN || KIN__TSAN
 static ssize_t read_raw(int fd, void *buf, size_t size)
 {
@@ -179,7 +181,7 @@ int64_t kin__fd_sendfile(int to, int from, int64_t *offset, size_t size)
     quiet_begin(&quiet);
     ssize_t put;
     do { /* ends: as above */
-        put = sendfile(to, from, offset ? &at : NULL, size);
+        put = sendfile(to, from, offset ? &at : NULL, size < ONE_CALL ? size : ONE_CALL);
     } while (put < 0 && errno == EINTR);
     int64_t rc = result(put);
     quiet_end(&quiet, rc == -EPIPE);
