@@ -7,14 +7,16 @@
  *
  *     echo   every connection sends 64 bytes and waits until they are back, again and again; the
  *            first quarter of the time is not counted
- *     idle   every connection does so once; then nothing happens, and the server is measured
+ *     idle   every connection does so once; then nothing happens, and the server is measured. Where
+ *            a process may not have so many descriptors, there are as many servers as it takes, each
+ *            with a load of its own, and all of them are counted together
  *
  * Printed are lines of "name value unit" as all programs of the benchmarks do: time, wall time by
  * messages; cpu, the CPU time of all threads of the server by messages; rate; latencies from send
  * to the last byte; least, how many messages the connection got back that got the fewest, by the
  * mean. Or memory: what the server occupies more than before the first connection, page tables
- * included, by connections; and kernel: what all of the kernel's small objects occupy more, halved,
- * because both ends of each connection are on this machine.
+ * included, by connections; kernel: what all of the kernel's small objects occupy more, halved,
+ * because both ends of each connection are on this machine; and how many servers there were.
  */
 #define _GNU_SOURCE 1
 #include <arpa/inet.h>
@@ -40,6 +42,7 @@
 #define BATCH 256
 #define PER_ADDRESS 20000 /* connections to one of the addresses of the loopback: ports are few */
 #define SAMPLES 4000000
+#define SPARE 1000 /* descriptors for everything else */
 
 struct conn {
     int fd;
@@ -250,29 +253,73 @@ static void echo(int set, int64_t n, int64_t ms)
     print("least", least(n), "x");
 }
 
-static void idle(int64_t n, int64_t memory, int64_t kernel)
+/* How many descriptors a process may have, once it has asked for enough of them. */
+static int64_t allowed(int64_t n)
 {
-    usleep(300000); /* a garbage collector may have something to do */
-    print("memory", (double)(server_memory() - memory) / (double)n, "B");
-    print("kernel", (double)(field("/proc/meminfo", "Slab:") - kernel) / 2 / (double)n, "B");
-    print("connections", (double)n, "n");
-}
-
-/* As many descriptors as are allowed; how many connections that is, both processes alike. */
-static int64_t allow(int64_t n)
-{
-    struct rlimit limit = {(rlim_t)n + 1000, (rlim_t)n + 1000}, old;
+    struct rlimit limit = {(rlim_t)n + SPARE, (rlim_t)n + SPARE}, old;
     if (getrlimit(RLIMIT_NOFILE, &old) < 0)
         die("getrlimit");
     if (old.rlim_max > limit.rlim_max)
         limit.rlim_max = old.rlim_max;
     if (setrlimit(RLIMIT_NOFILE, &limit) < 0) {
-        old.rlim_cur = old.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &old);
-        if (n > (int64_t)old.rlim_cur - 1000)
-            n = (int64_t)old.rlim_cur - 1000;
+        limit = (struct rlimit){old.rlim_max, old.rlim_max};
+        setrlimit(RLIMIT_NOFILE, &limit);
     }
-    return n;
+    return (int64_t)limit.rlim_cur;
+}
+
+/* One server and its share of idle connections: tells its memory, and stays until it is killed. */
+static void idle_share(int tell, int64_t n, int64_t first, char **command)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    int port = start(command);
+    int64_t memory = server_memory();
+    for (int64_t i = 0; i < n; i++) {
+        connect_one(&conns[i], first + i, port);
+        send_one(&conns[i]);
+        while (!receive(&conns[i])) /* ends: with an answer, or the server */
+            sched_yield();
+    }
+    usleep(300000); /* a garbage collector may have something to do */
+    memory = server_memory() - memory;
+    if (write(tell, &memory, sizeof memory) != sizeof memory)
+        die("write");
+    pause();
+}
+
+/* Starts one share and waits until it is there. The memory of its server. */
+static int64_t start_share(int64_t n, int64_t first, char **command)
+{
+    int ends[2];
+    int64_t memory;
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        die("pipe");
+    pid_t pid = fork();
+    if (pid < 0)
+        die("fork");
+    if (pid == 0)
+        idle_share(ends[1], n, first, command);
+    close(ends[1]);
+    if (read(ends[0], &memory, sizeof memory) != sizeof memory)
+        die("a share of the load has ended");
+    close(ends[0]);
+    return memory;
+}
+
+/* The shares end with this process. */
+static void idle(int64_t n, char **command)
+{
+    int64_t most = allowed(n) - SPARE, shares = (n + most - 1) / most, first = 0, memory = 0;
+    int64_t kernel = field("/proc/meminfo", "Slab:");
+    for (int64_t i = 0; i < shares; i++) {
+        int64_t share = n / shares + (i < n % shares);
+        memory += start_share(share, first, command);
+        first += share;
+    }
+    print("memory", (double)memory / (double)n, "B");
+    print("kernel", (double)(field("/proc/meminfo", "Slab:") - kernel) / 2 / (double)n, "B");
+    print("connections", (double)n, "n");
+    print("servers", (double)shares, "n");
 }
 
 int main(int argc, char **argv)
@@ -281,29 +328,24 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: load echo|idle CONNECTIONS MILLISECONDS COMMAND...\n");
         return 2;
     }
-    int is_idle = strcmp(argv[1], "idle") == 0;
-    int64_t n = allow(atoll(argv[2])), ms = atoll(argv[3]);
+    int64_t n = atoll(argv[2]), ms = atoll(argv[3]);
     conns = calloc((size_t)n, sizeof *conns);
     samples = calloc(SAMPLES, sizeof *samples);
-    int set = epoll_create1(EPOLL_CLOEXEC);
-    if (!conns || !samples || set < 0)
+    if (n < 1 || !conns || !samples)
         die("memory");
+    if (strcmp(argv[1], "idle") == 0) {
+        idle(n, argv + 4);
+        return 0;
+    }
+    int set = epoll_create1(EPOLL_CLOEXEC);
+    if (set < 0 || allowed(n) < n + SPARE)
+        die("descriptors");
     int port = start(argv + 4);
-    int64_t memory = server_memory(), kernel = field("/proc/meminfo", "Slab:");
     for (int64_t i = 0; i < n; i++) {
         connect_one(&conns[i], i, port);
-        if (is_idle) {
-            send_one(&conns[i]);
-            while (!receive(&conns[i])) /* ends: with an answer, or the server */
-                sched_yield();
-        } else {
-            watch(set, i);
-        }
+        watch(set, i);
     }
-    if (is_idle)
-        idle(n, memory, kernel);
-    else
-        echo(set, n, ms);
+    echo(set, n, ms);
     kill(server, SIGKILL);
     waitpid(server, NULL, 0);
     return 0;
