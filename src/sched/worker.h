@@ -186,7 +186,8 @@ static inline void kin__fifo_push_first(struct kin__fifo *fifo, struct kin__task
 
 /* What will be needed soon. Of a queue of tasks that have begun: the stack of the next one, whose
  * frame the pop before this one has fetched, and the frame behind it; with many of them all are
- * cold, and each would cost half a dozen misses in a row. A task that has not begun may know one
+ * cold, and each would cost half a dozen misses in a row. A stack is used from a little below where
+ * it was left: there the pick runs that leaves it again. A task that has not begun may know one
  * that is further behind: see spill in worker.c. Always inline: gcc 12 takes a function that only
  * fetches for one without effect and drops the calls. */
 static inline __attribute__((always_inline)) void kin__fifo_warm(struct kin__task *task,
@@ -199,8 +200,8 @@ static inline __attribute__((always_inline)) void kin__fifo_warm(struct kin__tas
     } else if (next) {
         const char *sp = next->stack ? next->ctx.sp : NULL;
         uintptr_t after = (uintptr_t)next->next;
-        for (int i = 0; sp && i < 6; i++)
-            __builtin_prefetch(sp + KIN__LINE * (size_t)i);
+        for (int line = -3; sp && line < 6; line++)
+            __builtin_prefetch(sp + (int)KIN__LINE * line);
         __builtin_prefetch((void *)after);
         __builtin_prefetch((void *)(after + KIN__LINE));
     }

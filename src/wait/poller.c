@@ -32,7 +32,6 @@
 #include <errno.h>
 #include <string.h>
 
-#define READY_BATCH 32     /* small: polling may happen on the stack of a task that parks */
 #define WAY_BIT (1u << 31) /* in the data of a watch that tells once: of which direction */
 #define FILES (KIN__POLLER_LOST - 1) /* the data of the ring for files */
 #define AWAIT_NS 50000000            /* how long a close waits for a watch to let go */
@@ -339,20 +338,20 @@ static inline uint32_t on_one(struct kin__watcher *watcher, const struct kin__re
 static uint32_t poller_poll(struct kin__sched *sched, int64_t ns)
 {
     struct kin__watcher *watcher = sched->io_state;
-    struct kin__ready ready[READY_BATCH];
+    struct kin__ready *ready = watcher->ready;
     struct kin__files *files = files_of(watcher);
     uint32_t woken = 0;
     int count;
     if (files)
         ns = care_for_files(watcher, files, ns);
     do { /* ends: once somebody was woken: what was fetched for that is still warm when it runs */
-        count = watcher->kind->wait(watcher->impl, ready, READY_BATCH, ns);
+        count = watcher->kind->wait(watcher->impl, ready, KIN__WATCHER_BATCH, ns);
         if (count > 2)
             warm_up(ready, count);
         for (int i = 0; i < count; i++)
             woken += on_one(watcher, &ready[i]);
         ns = 0;
-    } while (count == READY_BATCH && woken == 0);
+    } while (count == KIN__WATCHER_BATCH && woken == 0);
     return files ? woken + kin__files_reap(files) : woken;
 }
 

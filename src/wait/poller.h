@@ -11,6 +11,8 @@
 
 struct kin__files;
 
+#define KIN__WATCHER_BATCH 32 /* as many as stay warm in the caches until their tasks run */
+
 struct kin__watcher {
     /* constant */
     const struct kin__poller_kind *kind;
@@ -22,6 +24,8 @@ struct kin__watcher {
     struct kin__files *files; /* written before the state */
     bool watches_no_files;    /* whoever polls: they must be watched again */
     struct kin__list link;    /* among those of the process */
+    /* whoever polls, which may be on the cold stack of a task that parks: not there */
+    struct kin__ready ready[KIN__WATCHER_BATCH];
 };
 
 /* Gives a runtime its poller, if it has none. 0 or -errno. */

@@ -18,6 +18,7 @@
 /* A set of descriptors, and in it one that is ready from a ring on until it is cleared. */
 struct epoll {
     int set, bell;
+    struct epoll_event events[BATCH]; /* who waits; hot, which the stack of a task is not */
 };
 
 static struct epoll *epoll_of(struct kin__poller *poller)
@@ -105,8 +106,8 @@ static int wait_ns(int set, struct epoll_event *events, int max, int64_t ns)
 
 static int epoll_wait_any(struct kin__poller *poller, struct kin__ready *ready, int max, int64_t ns)
 {
-    struct epoll_event events[BATCH];
     struct epoll *epoll = epoll_of(poller);
+    struct epoll_event *events = epoll->events;
     int told = 0;
     if (max > BATCH)
         max = BATCH;
@@ -138,7 +139,7 @@ static int epoll_create_one(struct kin__poller **out)
     struct epoll *epoll = kin__heap_alloc(sizeof(*epoll));
     if (!epoll)
         return -ENOMEM;
-    *epoll = (struct epoll){-1, -1};
+    *epoll = (struct epoll){.set = -1, .bell = -1};
     int rc = -ENOMEM;
     if (!kin__plat_request())
         goto fail;

@@ -21,12 +21,14 @@
 
 #define CALLS 256u
 #define RESULTS 2048u /* more are kept by the kernel, at some cost */
-#define BATCH 32u /* small: polling may happen on the stack of a task that parks */
+#define BATCH 32u
 #define NOBODY UINT64_MAX
 
 struct uring {
     struct kin__uring ring;
-    uint32_t lost; /* results that are known to be lost; who waits */
+    /* who waits */
+    uint32_t lost;                           /* results that are known to be lost */
+    struct kin__uring_result results[BATCH]; /* hot, which the stack of a task is not */
 };
 
 static struct uring *uring_of(struct kin__poller *poller)
@@ -114,7 +116,7 @@ static uint32_t bits_of(int32_t value)
 
 static int gather(struct uring *uring, struct kin__ready *ready, int max)
 {
-    struct kin__uring_result results[BATCH];
+    struct kin__uring_result *results = uring->results;
     uint32_t lost = kin__uring_lost(&uring->ring);
     int told = 0;
     if (KIN__UNLIKELY(lost != uring->lost)) {
