@@ -20,6 +20,7 @@ struct plugin {
     long need;          /* operations it would like to do */
     _Atomic long done;
     _Atomic int is_out; /* it has reached the end of its budget */
+    _Atomic int is_over;
 };
 
 /* Does its work in small steps. A checkpoint takes no deadline: out of its budget, the task waits
@@ -32,8 +33,10 @@ static int compute(void *arg)
         if (kin_budget_left().ops == 0)
             atomic_store(&plugin->is_out, 1);
         int rc = kin_checkpoint(); /* waits here for a recharge */
-        if (rc < 0)
+        if (rc < 0) {
+            atomic_store(&plugin->is_over, 1);
             return rc;
+        }
         atomic_fetch_add(&plugin->done, 1);
     }
     printf("%s: done after %ld operations\n", plugin->name, atomic_load(&plugin->done));
@@ -66,6 +69,17 @@ static int start(struct kin_nursery *n, kin_task_fn *fn, struct plugin *plugin, 
     return kin_spawn_with(n, &options, fn, plugin, 0, ref);
 }
 
+/* Lets a plug-in work until it has done so much and is out of its budget, or is over. */
+static int watch(struct plugin *plugin, long done)
+{
+    int rc = 0;
+
+    while (rc == 0 && !atomic_load(&plugin->is_over) &&
+           (!atomic_load(&plugin->is_out) || atomic_load(&plugin->done) < done))
+        rc = kin_yield();
+    return rc;
+}
+
 static int host(void *arg)
 {
     struct plugin good = {.name = "good", .need = 100};
@@ -85,15 +99,16 @@ static int host(void *arg)
     rc = start(&n, compute, &good, 10000, NULL); /* more than the pool has */
     printf("main: a fourth plug-in: %s\n", kin_status_text(rc));
 
-    while (!atomic_load(&greedy.is_out))
-        kin_ignore(kin_yield());
+    rc = watch(&greedy, 0);
+    if (rc < 0)
+        return rc;
     printf("main: greedy is out after %ld operations, the pool has %llu left\n",
            atomic_load(&greedy.done), (unsigned long long)kin_nursery_budget_left(&n).ops);
     rc = kin_budget_recharge(ref, (struct kin_budget){.ops = 500});
+    if (rc == 0)
+        rc = watch(&greedy, 1500);
     if (rc < 0)
         return rc;
-    while (atomic_load(&greedy.done) < 1500)
-        kin_ignore(kin_yield());
     printf("main: that was all for greedy\n");
     kin_ignore(kin_task_cancel(ref));
     return kin_nursery_join(&n, NULL);

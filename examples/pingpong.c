@@ -14,8 +14,10 @@
 
 enum { STROKES = 20000 };
 
+enum { NOBODY = 2 };
+
 struct table {
-    int ball; /* whose turn it is: 0 or 1 */
+    int ball; /* whose turn it is: 0 or 1; NOBODY once a player has left */
     int strokes[2];
 };
 
@@ -30,11 +32,13 @@ static int play(void *arg)
     struct table *table = player->table;
 
     for (int i = 0; i < STROKES; i++) {
-        while (table->ball != player->side) { /* ends: the other plays */
-            int rc = kin_yield();
-            if (rc < 0)
-                return rc;
-        }
+        int rc = 0;
+        while (rc == 0 && table->ball == 1 - player->side) /* ends: the other plays, or leaves */
+            rc = kin_yield();
+        if (rc < 0)
+            table->ball = NOBODY;
+        if (table->ball == NOBODY)
+            return rc;
         table->strokes[player->side]++;
         table->ball = 1 - player->side;
     }

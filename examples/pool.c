@@ -50,14 +50,12 @@ static int map_words(void)
 static int count_up(void *arg)
 {
     struct kin_chan *numbers = arg;
+    int rc = 0;
 
-    for (int i = 2; i < NUMBERS + 2; i++) {
-        int rc = kin_chan_send(numbers, &i, KIN_NEVER);
-        if (rc < 0)
-            return rc;
-    }
-    kin_chan_close(numbers);
-    return 0;
+    for (int i = 2; i < NUMBERS + 2 && rc == 0; i++)
+        rc = kin_chan_send(numbers, &i, KIN_NEVER);
+    kin_chan_close(numbers); /* on every way out: the next stage would wait for ever */
+    return rc;
 }
 
 static int test_number(void *item, void *result, void *arg)
@@ -79,6 +77,7 @@ static int count_primes(void *arg)
 
     while ((rc = kin_mpsc_recv(primes, &prime, KIN_NEVER)) == 0)
         count++;
+    kin_mpsc_close(primes); /* as above, for the stage before */
     printf("%d primes below %d\n", count, NUMBERS + 2);
     return rc == KIN_CLOSED && count == 303 ? 0 : -EINVAL;
 }

@@ -44,6 +44,7 @@ static int drive(void *arg)
 
     while ((rc = kin_chan_recv(shop->van, &takings, KIN_NEVER)) == 0)
         shop->banked += takings;
+    kin_chan_close(shop->van); /* whatever the reason: nobody shall wait for a van that is gone */
     return rc == KIN_CLOSED ? 0 : rc;
 }
 
@@ -91,6 +92,8 @@ static int run_shop(void *arg)
     if (rc == 0)
         rc = keep_shop(shop);
     kin_chan_close(shop->van);
+    if (rc < 0)
+        kin_nursery_cancel(&n, 0); /* customers may be waiting for a shop that is closed */
     int joined = kin_nursery_join(&n, NULL);
     return rc < 0 ? rc : joined;
 }
