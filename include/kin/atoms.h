@@ -54,11 +54,11 @@
  *        most orders that are too weak are found here, by the plain data that they fail to protect.
  *   TSO  what x86-64 does: stores wait in a buffer of their thread, in order, and come to memory at
  *        any later moment; read-modify-writes and full fences wait until it is empty.
- *   C11  what the language allows but for values out of thin air and loads that see stores of the
- *        future: every load may see any store that is neither overwritten in the thread's past nor
- *        older than one that it saw before, and a store may slip behind others in the order of
- *        modification. Release sequences are those of C++20. This is more than any one machine
- *        does, and many more executions.
+ *   C11  what the language allows, as C++20 puts it, but for loads that see stores of the future:
+ *        every load may see any store that is neither overwritten in the thread's past nor older
+ *        than one that it saw before, and a store may slip behind others in the order of
+ *        modification. The one order of sequentially consistent accesses and fences is that in
+ *        which they are run. This is nearly all that any machine does, and many more executions.
  */
 #ifndef KIN_ATOMS_H
 #define KIN_ATOMS_H
@@ -166,6 +166,28 @@ KIN_ATOMS_API KIN_MUST_USE int kin_atoms_run(const struct kin_atoms_config *conf
  *
  * Seven threads fit into one execution. Who spawns comes before the thread in memory.
  *
+ * Example:
+ *     #include <kin/atoms.h>
+ *     static int hits;
+ *     static void visit(void *arg)
+ *     {
+ *         __atomic_fetch_add((int *)arg, 1, __ATOMIC_RELAXED);
+ *     }
+ *     static void begin(void *arg)
+ *     {
+ *         hits = 0;
+ *         kin_atoms_spawn("one", visit, arg);
+ *         kin_atoms_spawn("two", visit, arg);
+ *     }
+ *     static void end(void *arg)
+ *     {
+ *         kin_atoms_assert(*(int *)arg == 2, "every visit is a hit");
+ *     }
+ *     int main(void)
+ *     {
+ *         return kin_atoms_run(NULL, begin, end, &hits, NULL) == 0 ? 0 : 1;
+ *     }
+ *
  * From:    begin, or a thread of the execution
  * Returns: its number, for kin_atoms_join
  */
@@ -174,6 +196,29 @@ KIN_ATOMS_API unsigned kin_atoms_spawn(const char *name, void (*fn)(void *arg), 
 /**
  * kin_atoms_join - wait for the end of a thread.
  * @thread: what kin_atoms_spawn returned.
+ *
+ * Example:
+ *     #include <kin/atoms.h>
+ *     static int result;
+ *     static void compute(void *arg)
+ *     {
+ *         (void)arg;
+ *         result = 42;
+ *     }
+ *     static void ask(void *arg)
+ *     {
+ *         kin_atoms_join(kin_atoms_spawn("compute", compute, arg));
+ *         kin_atoms_assert(result == 42, "what it wrote is seen"); // by a plain access
+ *     }
+ *     static void begin(void *arg)
+ *     {
+ *         result = 0;
+ *         kin_atoms_spawn("ask", ask, arg);
+ *     }
+ *     int main(void)
+ *     {
+ *         return kin_atoms_run(NULL, begin, NULL, NULL, NULL) == 0 ? 0 : 1;
+ *     }
  *
  * From:    a thread of the execution
  * Returns: nothing; what that thread did comes before what the caller does next
@@ -211,6 +256,31 @@ KIN_ATOMS_API void kin_atoms_await(bool (*is_true)(void *arg), void *arg);
  * For loops that cannot be written with kin_atoms_await. The thread goes on when something that it
  * loaded atomically since its last turn has another value.
  *
+ * Example:
+ *     #include <kin/atoms.h>
+ *     static int turn;
+ *     static void second(void *arg)
+ *     {
+ *         (void)arg;
+ *         while (__atomic_load_n(&turn, __ATOMIC_ACQUIRE) != 1)
+ *             kin_atoms_spin(); // without it: a livelock, the loop that never ends
+ *     }
+ *     static void first(void *arg)
+ *     {
+ *         (void)arg;
+ *         __atomic_store_n(&turn, 1, __ATOMIC_RELEASE);
+ *     }
+ *     static void begin(void *arg)
+ *     {
+ *         turn = 0;
+ *         kin_atoms_spawn("second", second, arg);
+ *         kin_atoms_spawn("first", first, arg);
+ *     }
+ *     int main(void)
+ *     {
+ *         return kin_atoms_run(NULL, begin, NULL, NULL, NULL) == 0 ? 0 : 1;
+ *     }
+ *
  * From:    a thread of the execution
  * Returns: nothing
  */
@@ -220,6 +290,31 @@ KIN_ATOMS_API void kin_atoms_spin(void);
  * kin_atoms_assert - the execution has failed unless this holds.
  * @ok:   what must hold.
  * @what: a constant text that says it in words; equal failures have equal texts.
+ *
+ * Example:
+ *     #include <kin/atoms.h>
+ *     static int hits;
+ *     static void visit(void *arg)
+ *     {
+ *         (void)arg;
+ *         int seen = __atomic_load_n(&hits, __ATOMIC_RELAXED);
+ *         __atomic_store_n(&hits, seen + 1, __ATOMIC_RELAXED); // what came in between is lost
+ *     }
+ *     static void begin(void *arg)
+ *     {
+ *         hits = 0;
+ *         kin_atoms_spawn("one", visit, arg);
+ *         kin_atoms_spawn("two", visit, arg);
+ *     }
+ *     static void end(void *arg)
+ *     {
+ *         (void)arg;
+ *         kin_atoms_assert(hits == 2, "every visit is a hit");
+ *     }
+ *     int main(void)
+ *     {
+ *         return kin_atoms_run(NULL, begin, end, NULL, NULL) == KIN_PANICKED ? 0 : 1; // found
+ *     }
  *
  * From:    begin, a thread of the execution, end
  * Returns: only if it holds
@@ -233,6 +328,23 @@ KIN_ATOMS_API void kin_atoms_assert(bool ok, const char *what);
  *
  * DPOR and DFS try all of them.
  *
+ * Example:
+ *     #include <kin/atoms.h>
+ *     static void halve(void *arg)
+ *     {
+ *         (void)arg;
+ *         unsigned size = kin_atoms_choose(8, "size"); // each of 0 to 7 is tried
+ *         kin_atoms_assert(size / 2 + (size + 1) / 2 == size, "nothing is left out");
+ *     }
+ *     static void begin(void *arg)
+ *     {
+ *         kin_atoms_spawn("halve", halve, arg);
+ *     }
+ *     int main(void)
+ *     {
+ *         return kin_atoms_run(NULL, begin, NULL, NULL, NULL) == 0 ? 0 : 1;
+ *     }
+ *
  * From:    a thread of the execution
  * Returns: a number below n
  */
@@ -245,6 +357,27 @@ KIN_ATOMS_API unsigned kin_atoms_choose(unsigned n, const char *label);
  * It is zeroed, aligned to 64 bytes, at the same address whenever the same was done before, and
  * gone with the execution. Zeroing comes before everything: it races with nothing.
  *
+ * Example:
+ *     #include <kin/atoms.h>
+ *     struct counter {
+ *         int hits;
+ *     };
+ *     static void visit(void *counter)
+ *     {
+ *         __atomic_fetch_add(&((struct counter *)counter)->hits, 1, __ATOMIC_RELAXED);
+ *     }
+ *     static void begin(void *arg)
+ *     {
+ *         struct counter *counter = kin_atoms_alloc(sizeof(*counter)); // zero in each execution
+ *         (void)arg;
+ *         kin_atoms_spawn("one", visit, counter);
+ *         kin_atoms_spawn("two", visit, counter);
+ *     }
+ *     int main(void)
+ *     {
+ *         return kin_atoms_run(NULL, begin, NULL, NULL, NULL) == 0 ? 0 : 1;
+ *     }
+ *
  * From:    begin, a thread of the execution
  * Returns: the memory; never NULL
  */
@@ -256,6 +389,26 @@ KIN_ATOMS_API void *kin_atoms_alloc(size_t size);
  *
  * Every access that is not ordered before it is a race, every one after it a use after free.
  *
+ * Example:
+ *     #include <kin/atoms.h>
+ *     static void let_go(void *refs)
+ *     {
+ *         if (__atomic_sub_fetch((int *)refs, 1, __ATOMIC_ACQ_REL) == 0)
+ *             kin_atoms_free(refs); // the last one; with __ATOMIC_RELAXED it is a race
+ *     }
+ *     static void begin(void *arg)
+ *     {
+ *         int *refs = kin_atoms_alloc(sizeof(int));
+ *         (void)arg;
+ *         *refs = 2;
+ *         kin_atoms_spawn("one", let_go, refs);
+ *         kin_atoms_spawn("two", let_go, refs);
+ *     }
+ *     int main(void)
+ *     {
+ *         return kin_atoms_run(NULL, begin, NULL, NULL, NULL) == 0 ? 0 : 1;
+ *     }
+ *
  * From:    begin, a thread of the execution
  * Returns: nothing
  */
@@ -265,6 +418,41 @@ KIN_ATOMS_API void kin_atoms_free(void *memory);
  * kin_atoms_fence_all - make every thread of the execution pass a full fence.
  *
  * What membarrier(2) does for those that run.
+ *
+ * Example:
+ *     #include <kin/atoms.h>
+ *     static int flags[2], seen[2];
+ *     static void fast(void *arg)
+ *     {
+ *         (void)arg;
+ *         __atomic_store_n(&flags[0], 1, __ATOMIC_RELAXED);
+ *         __atomic_signal_fence(__ATOMIC_SEQ_CST); // keeps the compiler in order, and no more
+ *         seen[0] = __atomic_load_n(&flags[1], __ATOMIC_RELAXED);
+ *     }
+ *     static void slow(void *arg)
+ *     {
+ *         (void)arg;
+ *         __atomic_store_n(&flags[1], 1, __ATOMIC_RELAXED);
+ *         kin_atoms_fence_all(); // instead of membarrier(): the other one needs no fence
+ *         seen[1] = __atomic_load_n(&flags[0], __ATOMIC_RELAXED);
+ *     }
+ *     static void begin(void *arg)
+ *     {
+ *         flags[0] = flags[1] = 0;
+ *         kin_atoms_spawn("fast", fast, arg);
+ *         kin_atoms_spawn("slow", slow, arg);
+ *     }
+ *     static void end(void *arg)
+ *     {
+ *         (void)arg;
+ *         kin_atoms_assert(seen[0] || seen[1], "one of them sees the other");
+ *     }
+ *     int main(void)
+ *     {
+ *         struct kin_atoms_config config = KIN_ATOMS_CONFIG_INIT;
+ *         config.memory = KIN_ATOMS_TSO;
+ *         return kin_atoms_run(&config, begin, end, NULL, NULL) == 0 ? 0 : 1;
+ *     }
  *
  * From:    a thread of the execution
  * Returns: nothing
@@ -277,6 +465,30 @@ KIN_ATOMS_API void kin_atoms_fence_all(void);
  *
  * Stands in for a thread-local variable, of which flows on one thread have one in common.
  *
+ * Example:
+ *     #include <kin/atoms.h>
+ *     static void *self; // in the program: static _Thread_local
+ *     static int door;
+ *     static void enter(void *name)
+ *     {
+ *         self = name;
+ *         __atomic_exchange_n(&door, 1, __ATOMIC_ACQ_REL); // others go on here, and set theirs
+ *         kin_atoms_assert(self == name, "it is still mine");
+ *     }
+ *     static void begin(void *arg)
+ *     {
+ *         (void)arg;
+ *         self = NULL;
+ *         door = 0;
+ *         kin_atoms_local(&self);
+ *         kin_atoms_spawn("one", enter, "one");
+ *         kin_atoms_spawn("two", enter, "two");
+ *     }
+ *     int main(void)
+ *     {
+ *         return kin_atoms_run(NULL, begin, NULL, NULL, NULL) == 0 ? 0 : 1;
+ *     }
+ *
  * From:    begin
  * Returns: nothing
  */
@@ -284,6 +496,29 @@ KIN_ATOMS_API void kin_atoms_local(void **cell);
 
 /**
  * kin_atoms_self - the number of the running thread.
+ *
+ * Example:
+ *     #include <kin/atoms.h>
+ *     static unsigned owner;
+ *     static void take(void *arg)
+ *     {
+ *         unsigned nobody = 0;
+ *         (void)arg;
+ *         unsigned self = kin_atoms_self();
+ *         if (__atomic_compare_exchange_n(&owner, &nobody, self, false, __ATOMIC_ACQUIRE,
+ *                                         __ATOMIC_RELAXED))
+ *             kin_atoms_assert(__atomic_load_n(&owner, __ATOMIC_RELAXED) == self, "it is mine");
+ *     }
+ *     static void begin(void *arg)
+ *     {
+ *         owner = 0;
+ *         kin_atoms_spawn("one", take, arg);
+ *         kin_atoms_spawn("two", take, arg);
+ *     }
+ *     int main(void)
+ *     {
+ *         return kin_atoms_run(NULL, begin, NULL, NULL, NULL) == 0 ? 0 : 1;
+ *     }
  *
  * From:    anywhere
  * Returns: 0 outside of the threads of an execution

@@ -108,6 +108,97 @@ KIN_TEST(sixteen_bytes_are_one_access, "")
 }
 #endif
 
+/* ---- atomic and plain accesses of one place ---- */
+
+static uint64_t room;
+
+/* What a thread has stored is what it sees itself, whatever way it looks. */
+static void mix(void *arg)
+{
+    uint32_t *word = (uint32_t *)(void *)&room;
+    (void)arg;
+    store(word, 1, RELAXED);
+    __tsan_read4(word);
+    kin_atoms_assert(*(volatile uint32_t *)word == 1, "what was stored is read");
+    store(word, 2, RELAXED);
+    __tsan_write4(word);
+    *(volatile uint32_t *)word = 3;
+    kin_atoms_assert(load(word, RELAXED) == 3, "what was written last is read");
+}
+
+/* Memory that was an atomic becomes another one. */
+static void change_size(void *arg)
+{
+    const uint64_t large = UINT64_C(1) << 40;
+    mix(arg);
+    __tsan_write8(&room);
+    *(volatile uint64_t *)&room = 0;
+    __tsan_atomic64_store(&room, large, RELAXED);
+    kin_atoms_assert(__tsan_atomic64_fetch_add(&room, large, RELAXED) == large, "all eight bytes");
+}
+
+static void begin_mixed(void *arg)
+{
+    room = 0;
+    kin_atoms_spawn("one", *(void (**)(void *))arg, NULL);
+}
+
+static void end_mixed(void *arg)
+{
+    bool is_large = *(void (**)(void *))arg == change_size;
+    kin_atoms_assert(room == (is_large ? UINT64_C(2) << 40 : 3), "what was written last stays");
+}
+
+KIN_TEST(plain_accesses_see_what_is_in_the_buffer_of_their_thread, "")
+{
+    void (*bodies[])(void *) = {mix, change_size};
+    for (int i = 0; i < 6; i++) {
+        struct kin_atoms_config config = KIN_ATOMS_CONFIG_INIT;
+        config.memory = (enum kin_atoms_memory)(i % 3);
+        EXPECT_EQ(kin_atoms_run(&config, begin_mixed, end_mixed, &bodies[i / 3], &report), 0);
+        EXPECT(report.exhausted);
+    }
+}
+
+/* ---- many places ---- */
+
+#define MANY 512u /* the first table has room for so many */
+static uint32_t many[MANY];
+static int handed;
+
+/* The buffer comes to memory in front of an update, and the table of places grows meanwhile. */
+static void publish_behind_many(void *arg)
+{
+    put(&handed, 1);
+    for (unsigned i = 0; i < MANY; i++)
+        store(&many[i], 1, RELAXED);
+    (void)add(arg, 1, RELEASE);
+}
+
+static void subscribe(void *arg)
+{
+    if (load(arg, ACQUIRE))
+        put(&handed, 2);
+}
+
+static uint32_t last;
+
+static void begin_many(void *arg)
+{
+    (void)arg;
+    last = 0;
+    kin_atoms_spawn("publisher", publish_behind_many, &last);
+    kin_atoms_spawn("subscriber", subscribe, &last);
+}
+
+KIN_TEST(an_update_hands_on_though_there_are_ever_more_places, "")
+{
+    struct kin_atoms_config config = KIN_ATOMS_CONFIG_INIT;
+    config.memory = KIN_ATOMS_TSO;
+    config.executions_max = 1;
+    EXPECT_EQ(kin_atoms_run(&config, begin_many, NULL, NULL, &report), 0);
+}
+
 /* ---- programs made by dice ---- */
 
 #define THREADS 3u

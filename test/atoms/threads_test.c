@@ -188,6 +188,33 @@ KIN_TEST(a_thread_starts_another_and_joins_it, "")
     EXPECT_EQ(report.executions, 1);
 }
 
+static void look(void *arg)
+{
+    (void)arg;
+    kin_atoms_assert(load(&x, RELAXED) == 1, "a thread sees what was stored before its start");
+}
+
+static void start_after_a_store(void *arg)
+{
+    (void)arg;
+    store(&x, 1, RELAXED);
+    kin_atoms_spawn("looks", look, NULL);
+}
+
+static void begin_starting(void *arg)
+{
+    (void)arg;
+    x = 0;
+    kin_atoms_spawn("starts", start_after_a_store, NULL);
+}
+
+KIN_TEST(a_thread_sees_what_was_stored_before_its_start, "")
+{
+    for (int memory = KIN_ATOMS_SC; memory <= KIN_ATOMS_C11; memory++)
+        EXPECT_EQ(explore(KIN_ATOMS_DPOR, (enum kin_atoms_memory)memory, begin_starting, NULL,
+                          &report), 0);
+}
+
 static void *own;
 
 static void keeper(void *arg)

@@ -215,9 +215,12 @@ void kin__atoms_fence_all(uintptr_t pc);
 void kin__order_refresh(struct kin__flow *flow);
 /* One step of the buffer of a flow. */
 void kin__order_flush(struct kin__flow *flow);
-/* An access of 16 bytes, made between the two: it orders everything and sees the newest value. */
+/* What a thread has stored to these bytes is in memory before it goes on, and so is what it stored
+ * before that. */
+void kin__order_drain(struct kin__flow *flow, uintptr_t address, size_t size);
+/* An access of 16 bytes, made to memory between the two: it sees the newest value. */
 void kin__atoms_wide_begin(void);
-void kin__atoms_wide_end(uintptr_t address, bool writes, uintptr_t pc);
+void kin__atoms_wide_end(uintptr_t address, bool reads, bool writes, int order, uintptr_t pc);
 /* Memory is written by other than atomic accesses. */
 void kin__order_forget(uintptr_t address, size_t size);
 /* The newest value, as this flow would see it, without any effect. */

@@ -4,8 +4,8 @@
  * emit.
  *
  * Atomics of 1 to 8 bytes go to order.c. Those of 16 bytes, which only gcc hands over, are made to
- * memory at once under every kind of memory, and order everything. Plain accesses go to races.c,
- * and so do copies by memcpy and its kin when the program is linked with --wrap for them.
+ * memory at once under every kind of memory; what they order is what they say. Plain accesses go to
+ * races.c, and so do copies by memcpy and its kin when the program is linked with --wrap for them.
  */
 #include "lab/atoms/hooks.h"
 
@@ -31,6 +31,8 @@ static inline void plain(const volatile void *memory, size_t size, unsigned kind
             kin__trail_note(kind & KIN__ACCESS_WRITE ? "writes" : "reads", address, 0, 0, -1, pc);
     }
     kin__races_access(address, size, kind, pc);
+    if (KIN__UNLIKELY(a->current->head != a->current->tail)) /* its own, in a buffer */
+        kin__order_drain(a->current, address, size);
     if (KIN__UNLIKELY(a->config.memory == KIN_ATOMS_C11) && (kind & KIN__ACCESS_WRITE))
         kin__order_forget(address, size);
     a->is_inside = false;
@@ -276,9 +278,9 @@ void __tsan_atomic_signal_fence(int order)
 
 #ifdef __SIZEOF_INT128__
 
-/* expected NULL: whatever is there is replaced. */
+/* expected NULL: whatever is there is replaced. orders: as cas above has them. */
 static kin__wide update_wide(volatile kin__wide *atomic, enum kin__update kind, kin__wide value,
-                             const kin__wide *expected, uintptr_t pc)
+                             const kin__wide *expected, int orders, uintptr_t pc)
 {
     bool was_inside = enter();
     kin__atoms_wide_begin();
@@ -286,33 +288,34 @@ static kin__wide update_wide(volatile kin__wide *atomic, enum kin__update kind, 
     bool writes = !expected || old == *expected;
     if (writes)
         *atomic = kin__updated(kind, old, value);
-    kin__atoms_wide_end((uintptr_t)atomic, writes, pc);
+    kin__atoms_wide_end((uintptr_t)atomic, true, writes, writes ? orders & 7 : orders >> 3, pc);
     leave(was_inside);
     return old;
 }
 
 kin__wide __tsan_atomic128_load(const volatile kin__wide *atomic, int order)
 {
-    (void)order;
     bool was_inside = enter();
     kin__atoms_wide_begin();
     kin__wide value = *atomic;
-    kin__atoms_wide_end((uintptr_t)atomic, false, PC);
+    kin__atoms_wide_end((uintptr_t)atomic, true, false, ORDER(order), PC);
     leave(was_inside);
     return value;
 }
 
 void __tsan_atomic128_store(volatile kin__wide *atomic, kin__wide value, int order)
 {
-    (void)order;
-    (void)update_wide(atomic, KIN__UPDATE_SET, value, NULL, PC);
+    bool was_inside = enter();
+    kin__atoms_wide_begin();
+    *atomic = value;
+    kin__atoms_wide_end((uintptr_t)atomic, false, true, ORDER(order), PC);
+    leave(was_inside);
 }
 
 #define UPDATE_WIDE(name, kind)                                                                    \
     kin__wide __tsan_atomic128_##name(volatile kin__wide *atomic, kin__wide value, int order)      \
     {                                                                                              \
-        (void)order;                                                                               \
-        return update_wide(atomic, kind, value, NULL, PC);                                         \
+        return update_wide(atomic, kind, value, NULL, ORDER(order), PC);                           \
     }
 
 UPDATE_WIDE(exchange, KIN__UPDATE_SET)
@@ -326,27 +329,22 @@ UPDATE_WIDE(fetch_nand, KIN__UPDATE_NAND)
 kin__wide __tsan_atomic128_compare_exchange_val(volatile kin__wide *atomic, kin__wide expected,
                                                 kin__wide desired, int order, int order_failed)
 {
-    (void)order;
-    (void)order_failed;
-    return update_wide(atomic, KIN__UPDATE_SET, desired, &expected, PC);
+    return update_wide(atomic, KIN__UPDATE_SET, desired, &expected,
+                       ORDER(order) | ORDER(order_failed) << 3, PC);
 }
 
-int __tsan_atomic128_compare_exchange_strong(volatile kin__wide *atomic, kin__wide *expected,
-                                             kin__wide desired, int order, int order_failed)
-{
-    (void)order;
-    (void)order_failed;
-    kin__wide wanted = *expected;
-    *expected = update_wide(atomic, KIN__UPDATE_SET, desired, &wanted, PC);
-    return *expected == wanted;
-}
+#define CAS_WIDE(name)                                                                             \
+    int __tsan_atomic128_compare_exchange_##name(volatile kin__wide *atomic, kin__wide *expected,  \
+                                                 kin__wide desired, int order, int order_failed)   \
+    {                                                                                              \
+        kin__wide wanted = *expected;                                                              \
+        *expected = update_wide(atomic, KIN__UPDATE_SET, desired, &wanted,                         \
+                                ORDER(order) | ORDER(order_failed) << 3, PC);                      \
+        return *expected == wanted;                                                                \
+    }
 
-int __tsan_atomic128_compare_exchange_weak(volatile kin__wide *atomic, kin__wide *expected,
-                                           kin__wide desired, int order, int order_failed)
-{
-    return __tsan_atomic128_compare_exchange_strong(atomic, expected, desired, order,
-                                                    order_failed);
-}
+CAS_WIDE(strong)
+CAS_WIDE(weak)
 
 #endif
 

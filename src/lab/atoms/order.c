@@ -36,7 +36,7 @@ struct written {
     struct kin__known known; /* what it hands on, if it does */
     bool hands_on;
     bool is_attached;                  /* a read-modify-write of the store before it */
-    bool is_seq;                       /* of the total order */
+    bool is_seq; /* an access of the total order made it or saw it */
     uint32_t seen[KIN__ATOMS_THREADS]; /* when each thread first saw it; 0: it did not */
 };
 
@@ -154,6 +154,16 @@ static struct written *insert(struct place *place, uint32_t at)
     return &place->stores[at];
 }
 
+/* An atomic begins its life, or another one where it was. */
+static void begin_place(struct place *place, uint32_t size)
+{
+    place->size = size;
+    place->hands_on = false;
+    place->count = 0;
+    if (is_weak())
+        insert(place, 0)->value = raw_load(place->address, size);
+}
+
 static __attribute__((noinline)) struct place *add_place(uintptr_t address, uint32_t size)
 {
     if (++places_count > places_size / 2)
@@ -163,12 +173,8 @@ static __attribute__((noinline)) struct place *add_place(uintptr_t address, uint
         slot = (slot + 1) & (places_size - 1);
     struct place *place = &places[slot];
     place->address = address;
-    place->size = size;
     place->run = run;
-    place->hands_on = false;
-    place->count = 0;
-    if (is_weak())
-        insert(place, 0)->value = raw_load(address, size);
+    begin_place(place, size);
     return place;
 }
 
@@ -176,8 +182,11 @@ static inline struct place *place_at(uintptr_t address, uint32_t size)
 {
     for (uint32_t slot = slot_of(address); places[slot].run == run;
          slot = (slot + 1) & (places_size - 1)) { /* ends: as above */
-        if (places[slot].address == address)
-            return &places[slot];
+        if (places[slot].address != address)
+            continue;
+        if (KIN__UNLIKELY(places[slot].size != size))
+            begin_place(&places[slot], size);
+        return &places[slot];
     }
     return add_place(address, size);
 }
@@ -270,6 +279,23 @@ static inline void touch(uintptr_t what, enum kin__touch mode)
     kin__engine_touch(kin__atoms.engine, what, mode);
 }
 
+/* An access of the total order comes before a full fence or behind it, and whoever reads later by
+ * another one sees no less: so a read of one place has its order with others, too. */
+static inline void touch_write(uintptr_t address, int order)
+{
+    touch(address, KIN__TOUCH_WRITE);
+    if (order == KIN__ORDER_SEQ && is_weak())
+        touch(FENCE, KIN__TOUCH_READ);
+}
+
+static inline void touch_read(uintptr_t address, int order)
+{
+    if (order == KIN__ORDER_SEQ && is_weak())
+        touch_write(address, order);
+    else
+        touch(address, KIN__TOUCH_READ);
+}
+
 /* Behind each access: races with plain ones, the trail, the clock. */
 static inline void end_access(struct kin__flow *self, const char *what, uintptr_t address,
                               uint32_t size, uint64_t value, int order, bool writes, uintptr_t pc)
@@ -282,22 +308,20 @@ static inline void end_access(struct kin__flow *self, const char *what, uintptr_
 
 /* ---- SC, and the part of TSO that is memory ---- */
 
-static void put(struct place *place, uint64_t value, const struct kin__known *known)
+/* What a store hands on, if it does; an update adds it to what it has read. */
+static void hand_on(struct place *place, const struct kin__known *known, bool is_update)
 {
-    raw_store(place->address, place->size, value);
-    place->hands_on = known != NULL;
-    if (known)
-        place->known = *known;
-}
-
-static void put_update(struct place *place, uint64_t value, const struct kin__known *known)
-{
-    raw_store(place->address, place->size, value);
-    if (known && place->hands_on)
+    if (known && is_update && place->hands_on)
         join(&place->known, known);
     else if (known)
         place->known = *known;
-    place->hands_on = place->hands_on || known;
+    place->hands_on = known || (is_update && place->hands_on);
+}
+
+static void put(struct place *place, uint64_t value, const struct kin__known *known, bool is_update)
+{
+    raw_store(place->address, place->size, value);
+    hand_on(place, known, is_update);
 }
 
 void kin__order_flush(struct kin__flow *flow)
@@ -306,7 +330,7 @@ void kin__order_flush(struct kin__flow *flow)
     touch(BUFFERS + store->number, KIN__TOUCH_WRITE);
     touch(store->address, KIN__TOUCH_WRITE);
     put(place_at(store->address, store->size), store->value,
-        store->hands_on ? &store->known : NULL);
+        store->hands_on ? &store->known : NULL, false);
     if (kin__atoms.is_traced) {
         struct kin__flow *current = kin__atoms.current;
         kin__atoms.current = flow;
@@ -321,6 +345,18 @@ static void drain(struct kin__flow *self)
         kin__order_flush(self);
 }
 
+void kin__order_drain(struct kin__flow *flow, uintptr_t address, size_t size)
+{
+    for (unsigned i = flow->tail; i != flow->head; i--) {
+        const struct kin__buffered *store = &flow->buffer[(i - 1) % KIN__ATOMS_BUFFER];
+        if (store->address >= address + size || address >= store->address + store->size)
+            continue;
+        while (flow->head != i) /* ends: one fewer each time */
+            kin__order_flush(flow);
+        return;
+    }
+}
+
 static void buffer(struct kin__flow *self, uintptr_t address, uint32_t size, uint64_t value,
                    int order)
 {
@@ -333,13 +369,32 @@ static void buffer(struct kin__flow *self, uintptr_t address, uint32_t size, uin
     touch(BUFFERS + store->number, KIN__TOUCH_WRITE);
 }
 
-uint64_t kin__order_peek(const struct kin__flow *flow, uintptr_t address, uint32_t size)
+/* The newest store of a thread to an address that is not in memory yet; NULL: there is none. */
+static const struct kin__buffered *buffered_at(const struct kin__flow *flow, uintptr_t address)
 {
     for (unsigned i = flow->tail; i != flow->head; i--) {
         const struct kin__buffered *store = &flow->buffer[(i - 1) % KIN__ATOMS_BUFFER];
         if (store->address == address)
-            return store->value;
+            return store;
     }
+    return NULL;
+}
+
+uint64_t kin__order_peek(const struct kin__flow *flow, uintptr_t address, uint32_t size)
+{
+    const struct kin__buffered *store = buffered_at(flow, address);
+    return store ? store->value : raw_load(address, size);
+}
+
+/* The load of a thread from its own buffer, or from memory, which alone hands something on. */
+static uint64_t load_newest(struct kin__flow *self, uintptr_t address, uint32_t size, int order)
+{
+    const struct kin__buffered *store = buffered_at(self, address);
+    const struct place *place = place_at(address, size);
+    if (store)
+        return store->value;
+    if (place->hands_on)
+        take_over(self, &place->known, order);
     return raw_load(address, size);
 }
 
@@ -363,10 +418,12 @@ static uint32_t bound_of(const struct kin__flow *self, const struct place *place
     return 0;
 }
 
-static void see(const struct kin__flow *self, struct written *store)
+/* The thread has made or read the store, by an access of this order. */
+static void see(const struct kin__flow *self, struct written *store, int order)
 {
     if (!store->seen[self->number])
         store->seen[self->number] = self->known.seen.at[self->number];
+    store->is_seq |= order == KIN__ORDER_SEQ;
     has_seq |= store->is_seq;
 }
 
@@ -376,7 +433,7 @@ static void see_seq(const struct kin__flow *self)
     for (uint32_t i = 0; has_seq && i < places_size; i++) {
         for (uint32_t at = places[i].run == run ? places[i].count : 0; at-- > 0;) {
             if (places[i].stores[at].is_seq) {
-                see(self, &places[i].stores[at]);
+                see(self, &places[i].stores[at], KIN__ORDER_RELAXED);
                 break;
             }
         }
@@ -406,7 +463,7 @@ void kin__order_refresh(struct kin__flow *flow)
 {
     for (unsigned i = 0; is_weak() && i < flow->looks_count && i < KIN__ATOMS_LOADS; i++) {
         struct place *place = weak_place(flow->looks[i].address, flow->looks[i].size);
-        see(flow, &place->stores[place->count - 1]);
+        see(flow, &place->stores[place->count - 1], KIN__ORDER_RELAXED);
     }
 }
 
@@ -416,7 +473,7 @@ static uint64_t weak_load(struct kin__flow *self, uintptr_t address, uint32_t si
     uint32_t bound = bound_of(self, place, order);
     uint32_t at = place->count - 1 - choose(place->count - bound, "reads");
     struct written *store = &place->stores[at];
-    see(self, store);
+    see(self, store, order);
     if (store->hands_on)
         take_over(self, &store->known, order);
     return store->value;
@@ -435,25 +492,35 @@ static void weak_store(struct kin__flow *self, uintptr_t address, uint32_t size,
     struct written *store = insert(place, at);
     const struct kin__known *known = to_hand_on(self, order);
     store->value = value;
-    store->is_seq = order == KIN__ORDER_SEQ;
     store->hands_on = known != NULL;
     if (known)
         store->known = *known;
-    see(self, store);
+    see(self, store, order);
     if (at == place->count - 1)
         raw_store(address, size, value);
 }
 
-/* The store that a read-modify-write reads: one that no other has read, unless it is a
- * compare-exchange that fails. wanted: what the latter expects; NULL: any. */
-static uint32_t weak_pick(struct kin__flow *self, struct place *place, const uint64_t *wanted,
-                          int order)
+/* The store that a read-modify-write reads: one that no other has read. */
+static uint32_t weak_pick(const struct kin__flow *self, const struct place *place, int order)
 {
     uint32_t found[64], count = 0, bound = bound_of(self, place, order);
     for (uint32_t at = place->count; at-- > bound && count < 64;) {
-        bool is_read = at + 1 < place->count && place->stores[at + 1].is_attached;
-        bool fails = wanted && place->stores[at].value != *wanted;
-        if (!is_read || fails)
+        if (at + 1 == place->count || !place->stores[at + 1].is_attached)
+            found[count++] = at;
+    }
+    return found[choose(count, "updates")];
+}
+
+/* The store that a compare-exchange reads: as above, or any that makes it fail. */
+static uint32_t weak_pick_cas(const struct kin__flow *self, const struct place *place,
+                              uint64_t expected, int order, int order_failed)
+{
+    uint32_t found[64], count = 0, bound = bound_of(self, place, order);
+    uint32_t bound_failed = bound_of(self, place, order_failed);
+    for (uint32_t at = place->count; at-- > 0 && count < 64;) {
+        bool is_free = at + 1 == place->count || !place->stores[at + 1].is_attached;
+        bool fails = place->stores[at].value != expected;
+        if (fails ? at >= bound_failed : is_free && at >= bound)
             found[count++] = at;
     }
     return found[choose(count, "updates")];
@@ -464,7 +531,7 @@ static uint64_t weak_update(struct kin__flow *self, struct place *place, uint32_
 {
     struct written *old = &place->stores[at];
     uint64_t before = old->value;
-    see(self, old);
+    see(self, old, order);
     if (old->hands_on)
         take_over(self, &old->known, order);
     const struct kin__known *known = to_hand_on(self, order);
@@ -472,7 +539,6 @@ static uint64_t weak_update(struct kin__flow *self, struct place *place, uint32_
     old = &place->stores[at];
     store->value = value;
     store->is_attached = true;
-    store->is_seq = order == KIN__ORDER_SEQ;
     store->hands_on = old->hands_on || known;
     if (old->hands_on)
         store->known = old->known;
@@ -480,7 +546,7 @@ static uint64_t weak_update(struct kin__flow *self, struct place *place, uint32_
         join(&store->known, known);
     else if (known)
         store->known = *known;
-    see(self, store);
+    see(self, store, order);
     if (at + 1 == place->count - 1)
         raw_store(place->address, place->size, value);
     return before;
@@ -497,18 +563,9 @@ uint64_t kin__atoms_load(uintptr_t address, uint32_t size, int order, uintptr_t 
         return kin__order_peek(a->current, address, size);
     stop_here();
     struct kin__flow *self = a->current;
-    uint64_t value;
-    touch(address, KIN__TOUCH_READ);
-    if (order == KIN__ORDER_SEQ && is_weak())
-        touch(FENCE, KIN__TOUCH_READ);
-    if (is_weak()) {
-        value = weak_load(self, address, size, order);
-    } else {
-        const struct place *place = place_at(address, size);
-        value = kin__order_peek(self, address, size);
-        if (place->hands_on)
-            take_over(self, &place->known, order);
-    }
+    touch_read(address, order);
+    uint64_t value = is_weak() ? weak_load(self, address, size, order)
+                               : load_newest(self, address, size, order);
     note_look(self, address, size, value);
     end_access(self, "loads", address, size, value, order, false, pc);
     return value;
@@ -532,23 +589,15 @@ void kin__atoms_store(uintptr_t address, uint32_t size, uint64_t value, int orde
     }
     stop_here();
     struct kin__flow *self = a->current;
-    touch(address, KIN__TOUCH_WRITE);
+    touch_write(address, order);
     if (is_weak()) {
-        if (order == KIN__ORDER_SEQ)
-            touch(FENCE, KIN__TOUCH_WRITE);
         weak_store(self, address, size, value, order);
     } else {
         drain(self);
-        put(place_at(address, size), value, to_hand_on(self, order));
+        put(place_at(address, size), value, to_hand_on(self, order), false);
     }
     note_own(self, address, value);
     end_access(self, "stores", address, size, value, order, true, pc);
-}
-
-/* Whether an update can be seen by nobody: it leaves the value as it is and hands nothing on. */
-static bool is_like_a_load(uint64_t old, uint64_t value, int order)
-{
-    return old == value && !releases(order) && !is_weak();
 }
 
 static uint64_t updated(enum kin__update kind, uint64_t old, uint64_t value, uint32_t size)
@@ -570,21 +619,21 @@ uint64_t kin__atoms_update(uintptr_t address, uint32_t size, enum kin__update ki
     uint64_t old, next;
     if (is_weak()) {
         struct place *place = weak_place(address, size);
-        touch(address, KIN__TOUCH_WRITE);
-        if (order == KIN__ORDER_SEQ)
-            touch(FENCE, KIN__TOUCH_WRITE);
-        uint32_t at = weak_pick(self, place, NULL, order);
+        touch_write(address, order);
+        uint32_t at = weak_pick(self, place, order);
         next = updated(kind, place->stores[at].value, value, size);
         old = weak_update(self, place, at, next, order);
     } else {
-        struct place *place = place_at(address, size);
         drain(self);
+        struct place *place = place_at(address, size);
         old = raw_load(address, size);
         next = updated(kind, old, value, size);
-        touch(address, is_like_a_load(old, next, order) ? KIN__TOUCH_READ : KIN__TOUCH_WRITE);
         if (place->hands_on)
             take_over(self, &place->known, order);
-        put_update(place, next, to_hand_on(self, order));
+        const struct kin__known *known = to_hand_on(self, order);
+        /* what leaves the value as it is and hands nothing on is seen by nobody */
+        touch(address, old == next && !known ? KIN__TOUCH_READ : KIN__TOUCH_WRITE);
+        put(place, next, known, true);
     }
     note_own(self, address, next);
     note_look(self, address, size, next);
@@ -596,7 +645,7 @@ uint64_t kin__atoms_update(uintptr_t address, uint32_t size, enum kin__update ki
 static uint64_t fail_cas(struct kin__flow *self, struct place *place, uint64_t old,
                          const struct kin__known *known, int order, uintptr_t pc)
 {
-    touch(place->address, KIN__TOUCH_READ);
+    touch_read(place->address, order);
     if (known)
         take_over(self, known, order);
     note_look(self, place->address, place->size, old);
@@ -616,29 +665,29 @@ uint64_t kin__atoms_cas(uintptr_t address, uint32_t size, uint64_t expected, uin
     }
     stop_here();
     struct kin__flow *self = a->current;
+    drain(self);
     struct place *place = is_weak() ? weak_place(address, size) : place_at(address, size);
     if (is_weak()) {
         if (order == KIN__ORDER_SEQ)
-            touch(FENCE, KIN__TOUCH_WRITE);
-        uint32_t at = weak_pick(self, place, &expected, order);
+            touch(FENCE, KIN__TOUCH_READ); /* it may fail because of one */
+        uint32_t at = weak_pick_cas(self, place, expected, order, order_failed);
         struct written *store = &place->stores[at];
         if (store->value != expected) {
-            see(self, store);
+            see(self, store, order_failed);
             return fail_cas(self, place, store->value, store->hands_on ? &store->known : NULL,
                             order_failed, pc);
         }
         (void)weak_update(self, place, at, desired, order);
     } else {
-        drain(self);
         uint64_t old = raw_load(address, size);
         if (old != expected)
             return fail_cas(self, place, old, place->hands_on ? &place->known : NULL, order_failed,
                             pc);
         if (place->hands_on)
             take_over(self, &place->known, order);
-        put_update(place, desired, to_hand_on(self, order));
+        put(place, desired, to_hand_on(self, order), true);
     }
-    touch(address, KIN__TOUCH_WRITE);
+    touch_write(address, order);
     note_own(self, address, desired);
     end_access(self, "exchanges", address, size, desired, order, true, pc);
     return expected;
@@ -655,21 +704,20 @@ void kin__atoms_wide_begin(void)
     drain(a->current);
 }
 
-void kin__atoms_wide_end(uintptr_t address, bool writes, uintptr_t pc)
+void kin__atoms_wide_end(uintptr_t address, bool reads, bool writes, int order, uintptr_t pc)
 {
     struct kin__atoms *a = &kin__atoms;
     if (a->phase == KIN__ATOMS_IDLE || a->is_peeking)
         return;
+    struct kin__flow *self = a->current;
     struct place *place = place_at(address, 16);
     touch(address, writes ? KIN__TOUCH_WRITE : KIN__TOUCH_READ);
-    if (place->hands_on)
-        join(&a->current->known, &place->known);
-    if (writes) {
-        place->known = a->current->known;
-        place->hands_on = true;
-    }
-    end_access(a->current, writes ? "updates" : "loads", address, 16, 0, KIN__ORDER_ACQ_REL, writes,
-               pc);
+    if (reads && place->hands_on)
+        take_over(self, &place->known, order);
+    if (writes)
+        hand_on(place, to_hand_on(self, order), reads);
+    end_access(self, !writes ? "loads" : reads ? "updates" : "stores", address, 16, 0, order,
+               writes, pc);
 }
 
 /* ---- fences ---- */

@@ -85,6 +85,7 @@ unsigned kin__flow_start(const char *name, void (*fn)(void *arg), void *arg)
     struct kin__atoms *a = &kin__atoms;
     struct kin__flow *parent = a->current;
     KIN__CHECK(a->count < KIN__ATOMS_THREADS, "house: seven threads are enough");
+    kin__order_drain(parent, 0, UINTPTR_MAX); /* who is started sees what its parent did */
     struct kin__flow *flow = &a->flows[a->count++];
     flow->state = KIN__FLOW_READY;
     flow->name = name;
