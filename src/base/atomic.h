@@ -67,6 +67,8 @@ typedef _Atomic size_t kin__asize;
     (KIN__WRITES(p), atomic_fetch_add_explicit((p), (v), memory_order_seq_cst))
 #define kin__sub_relaxed(p, v)                                                                     \
     (KIN__WRITES(p), atomic_fetch_sub_explicit((p), (v), memory_order_relaxed))
+#define kin__sub_release(p, v)                                                                     \
+    (KIN__WRITES(p), atomic_fetch_sub_explicit((p), (v), memory_order_release))
 #define kin__sub_acq_rel(p, v)                                                                     \
     (KIN__WRITES(p), atomic_fetch_sub_explicit((p), (v), memory_order_acq_rel))
 #define kin__or_relaxed(p, v)                                                                      \

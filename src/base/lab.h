@@ -30,7 +30,7 @@
 /* What is called on a channel; the numbers are those of enum kin__call in lab/history.h. */
 #define KIN__LAB_SEND 1u
 #define KIN__LAB_RECV 2u
-#define KIN__LAB_CLOSE 3u /* rc: 1 when what is inside is dropped */
+#define KIN__LAB_CLOSE 3u /* rc: 0, or 1 and how many items are dropped */
 
 /* What a task acquires and leaves again. */
 #define KIN__LAB_CLEANUP 0u
@@ -75,11 +75,16 @@ void kin__lab_leaves(unsigned kind, const void *what, uint32_t place);
 void kin__lab_unwinds(unsigned kind, const void *what, uint32_t place);
 /* Some account of a budget has changed. */
 void kin__lab_accounts(void);
+/* A deadline was added to those that may come. */
+void kin__lab_armed(void);
 /* The running task parks with these cases: struct kin__case of park/park.h. */
 void kin__lab_parks(const void *cases, uint32_t count);
 /* A nursery has been joined: all its children are over, and its handle says how. */
 struct kin__scope;
 void kin__lab_joined(const struct kin__scope *scope);
+/* A combinator returns, with how each of its branches has ended. */
+struct kin_branch;
+void kin__lab_drained(const struct kin_branch *branches, size_t count);
 
 static inline void kin__lab_touch(const volatile void *what, unsigned mode)
 {
@@ -103,8 +108,10 @@ static inline void kin__lab_point(void)
 #define KIN__LAB_OP(deadline) ((deadline) != 0 ? kin__lab_op() : (void)0)
 #define KIN__LAB_EXHAUSTS() kin__lab_exhausts()
 #define KIN__LAB_JOINED(scope) kin__lab_joined(scope)
+#define KIN__LAB_DRAINED(branches, count) kin__lab_drained((branches), (count))
 #define KIN__LAB_PARKS(cases, count) kin__lab_parks((cases), (count))
 #define KIN__LAB_ACCOUNTS() kin__lab_accounts()
+#define KIN__LAB_ARMED() kin__lab_armed()
 #define KIN__LAB_ACQUIRES(kind, what, place) kin__lab_acquires((kind), (what), (place))
 #define KIN__LAB_LEAVES(kind, what, place) kin__lab_leaves((kind), (what), (place))
 #define KIN__LAB_UNWINDS(kind, what, place) kin__lab_unwinds((kind), (what), (place))
@@ -121,8 +128,10 @@ static inline void kin__lab_point(void)
 #define KIN__LAB_OP(deadline) ((void)0)
 #define KIN__LAB_EXHAUSTS() false
 #define KIN__LAB_JOINED(scope) ((void)0)
+#define KIN__LAB_DRAINED(branches, count) ((void)0)
 #define KIN__LAB_PARKS(cases, count) ((void)0)
 #define KIN__LAB_ACCOUNTS() ((void)0)
+#define KIN__LAB_ARMED() ((void)0)
 #define KIN__LAB_ACQUIRES(kind, what, place) ((void)0)
 #define KIN__LAB_LEAVES(kind, what, place) ((void)0)
 #define KIN__LAB_UNWINDS(kind, what, place) ((void)0)

@@ -21,6 +21,7 @@
  */
 #include "lab/world.h"
 
+#include "base/text.h"
 #include "sched/entry.h"
 
 #include <kin/nursery.h>
@@ -39,6 +40,11 @@ static struct {
     uint32_t delays;
     bool is_dry;  /* there is no memory any more */
     bool is_busy; /* a fault is being made: that is not to go wrong */
+    struct {
+        const char *label;
+        uint32_t player;
+        uint64_t step;
+    } first;
 } faults;
 
 void kin__lab_faults_begin(void)
@@ -50,6 +56,17 @@ void kin__lab_faults_begin(void)
 uint32_t kin__lab_faults_fired(void)
 {
     return faults.fired + faults.delays;
+}
+
+void kin__lab_faults_tell(struct kin__text *out)
+{
+    if (faults.fired == 0)
+        return;
+    kin__text_printf(out, "fault:    %s, in step %llu, by %s", faults.first.label,
+                     (unsigned long long)faults.first.step, kin__player_path(faults.first.player));
+    if (faults.fired > 1)
+        kin__text_printf(out, "; and %u more", faults.fired - 1);
+    kin__text_end_line(out);
 }
 
 /* Whether anything may still go wrong. */
@@ -75,7 +92,11 @@ static uint32_t choose(uint32_t n, const char *label)
     if (!which || w->is_closed)
         return 0;
     kin__lab_touch(&faults.fired, KIN__LAB_WRITE);
-    faults.fired++;
+    if (faults.fired++ == 0) {
+        faults.first.label = label;
+        faults.first.player = w->current;
+        faults.first.step = w->steps;
+    }
     kin__record(w->current, KIN__NOTE_FAULT, KIN__NOTE_NOBODY, NULL, label);
     return which;
 }

@@ -36,7 +36,6 @@
 struct head {
     uint32_t state;         /* IN_USE, GONE */
     uint32_t player, number; /* whose which */
-    uint32_t offset;        /* from the head before this one */
     size_t bytes;
     struct head *next, *prev; /* among those in use */
     struct head *older;     /* the one before, in use or not */
@@ -94,7 +93,7 @@ static void *take(size_t bytes)
     arena.used += room;
     uint32_t player = w->current;
     uint32_t number = player < w->player_count ? w->players[player].blocks++ : 0;
-    *head = (struct head){IN_USE, player, number, 0, bytes, arena.live, NULL, arena.newest};
+    *head = (struct head){IN_USE, player, number, bytes, arena.live, NULL, arena.newest};
     if (arena.live)
         arena.live->prev = head;
     arena.live = arena.newest = head;

@@ -14,7 +14,7 @@ enum kin__call {
     KIN__CALL_MADE,  /* the queue begins; value: its capacity */
     KIN__CALL_SEND,
     KIN__CALL_RECV,
-    KIN__CALL_CLOSE /* value: 1 when what is inside is dropped, too */
+    KIN__CALL_CLOSE /* value: 0, or 1 and the number of items inside, which are dropped */
 };
 
 enum kin__came {
@@ -38,11 +38,12 @@ struct kin__happening {
 #define KIN__HISTORY_MAX 200u /* calls that are looked at together */
 
 /* Whether some order of the calls on one queue explains what they returned: each takes effect at
- * one moment while it is under way, items leave in the order in which they came, there are never
- * more than fit, and nothing is sent after a close. The first call is MADE; they are sorted by
- * until. Of more than KIN__HISTORY_MAX calls those are looked at that come before the first moment
- * at which the queue is surely empty and nobody is inside, then the next, ...; what is longer than
- * that in one piece is believed. NULL: it makes sense; else the first call that does not. */
+ * one moment while it is under way, items leave in the order in which they came, none is lost,
+ * there are never more than fit, and nothing is sent after a close. The first call is MADE; they
+ * are sorted by until. Of more than KIN__HISTORY_MAX calls those are looked at that come before the
+ * first moment at which the queue is surely empty and nobody is inside, then the next, ...; what is
+ * longer than that in one piece is believed. NULL: it makes sense; else the first call that does
+ * not. */
 const struct kin__happening *kin__history_check(const struct kin__happening *calls, size_t count);
 
 /* ---- the history of an execution ---- */

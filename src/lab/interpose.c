@@ -21,8 +21,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define EPOCH_NS INT64_C(1700000000000000000) /* what the calendar shows at virtual time 0 */
-
 /* Ways to what the library has: the loader knows, where there is one; the second name of a function
  * is its own. */
 extern void *dlsym(void *handle, const char *name) __attribute__((weak));
@@ -49,7 +47,7 @@ static bool is_inside(void)
 
 static int64_t calendar(void)
 {
-    return EPOCH_NS + kin__clock_now();
+    return KIN__WORLD_EPOCH + kin__clock_now();
 }
 
 static struct timespec spec_of(int64_t ns)

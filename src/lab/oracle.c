@@ -10,6 +10,7 @@
  *     now and then          starvation, livelock, cancellation-bounded; quiescence after chaos
  *     after each step       budget-conservation, if an account has changed
  *     a nursery is joined   no-orphan, loser-drain, error-priority
+ *     a combinator returns  loser-drain: what each branch returned is told
  *     the runtime is over   no-orphan, quiescence, obligation-leak
  *     the end               leak (heap.c, and frames), linearizability (history.c)
  *
@@ -30,6 +31,8 @@
 #include "wait/owner.h"
 #include "wait/timer.h"
 
+#include <kin/combine.h>
+
 #include <string.h>
 
 #define STARVE_EVERY 10000u /* steps between two looks */
@@ -39,6 +42,7 @@
 #define DRAIN_STEPS 20000u  /* of its own that a task may make after it was told to stop */
 #define FAIR_MAX 256u       /* with more tasks nobody looks who waits longest */
 #define ACCOUNTS_MAX 64u    /* with more nobody adds up what they hold */
+#define DRAINED_MAX 4096u   /* with more tasks nobody looks what branches returned */
 
 /* ---- who waits for what ---- */
 
@@ -456,6 +460,42 @@ void kin__lab_joined(const struct kin__scope *scope)
     }
     if (scope->handle && kin__world_looks(KIN_ORACLE_RESULT))
         look_at_outcome(scope);
+}
+
+/* ---- the end of a combinator ---- */
+
+/* The one who had this name and has ended; NULL: nobody. The newest first: they are meant. */
+static const struct kin__player *ended_as(uint64_t name)
+{
+    const struct kin__world *w = &kin__world;
+    for (uint32_t i = w->player_count; i-- > 1;) {
+        if (w->players[i].how.task == name)
+            return &w->players[i];
+    }
+    return NULL;
+}
+
+/* Whoever called it is told what every branch has returned, also that of those who lost [D1]. */
+void kin__lab_drained(const struct kin_branch *branches, size_t count)
+{
+    const struct kin__world *w = &kin__world;
+    bool is_looking = w->is_running && w->player_count <= DRAINED_MAX;
+    for (size_t i = 0; i < count && is_looking && kin__world_looks(KIN_ORACLE_CANCEL); i++) {
+        const struct kin_outcome *said = &branches[i].out;
+        const struct kin__player *player = said->task ? ended_as(said->task) : NULL;
+        if (!said->task)
+            continue; /* it was never started */
+        if (!player)
+            kin__world_failf("loser-drain", KIN_ORPHAN, kin__player_path(w->current),
+                             "branch %zu is not over, and its combinator has returned", i);
+        else if (said->severity != player->how.severity || said->status != player->how.status ||
+                 said->value != player->how.value)
+            kin__world_failf("loser-drain", KIN_PANICKED, player->path,
+                             "%s has ended with %s, %lld, and the caller of its combinator is told "
+                             "%s, %lld", player->path, kin_status_name(player->how.status),
+                             (long long)player->how.value, kin_status_name(said->status),
+                             (long long)said->value);
+    }
 }
 
 /* ---- the end of a runtime ---- */

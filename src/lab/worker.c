@@ -15,11 +15,15 @@
 #include "park/peek.h"
 #include "lab/oracle.h"
 #include "sched/entry.h"
+#include "scope/scope.h"
 #include "task/budget.h"
+#include "task/extra.h"
 #include "task/word.h"
 
 #include <errno.h>
 #include <string.h>
+
+#define FREE_YIELDS 2u /* after which a task may go on at once; then it rests: lab/world.c */
 
 /* Stacks of one class. */
 static struct stacks {
@@ -143,6 +147,7 @@ static void retire(struct kin__worker *worker, struct kin__task *task)
     uint32_t index = kin__player_of(task);
     kin__record(index, KIN__NOTE_END, KIN__NOTE_NOBODY, NULL,
                 task->status < 0 ? kin_status_name(task->status) : NULL);
+    kin__world.players[index].how = kin__task_outcome(task);
     bool is_ours = worker->sched->owner->child_done(task);
     kin__lab_touch(&task->frame.name, KIN__LAB_WRITE); /* whoever looks for it by name */
     kin__lab_touch(&task->ctl, KIN__LAB_WRITE);
@@ -155,6 +160,18 @@ static void retire(struct kin__worker *worker, struct kin__task *task)
     kin__frame_free(&worker->blocks[KIN__FRAME_TASK], &task->frame);
 }
 
+/* What a stack without a guard page has at its end is still there, whenever the task leaves it. A
+ * guard page speaks for itself. */
+static void look_at_stack(const struct kin__task *task, const char *when)
+{
+    const struct kin__player *player = &kin__world.players[kin__player_of(task)];
+    if (KIN__LIKELY(kin__stack_is_sound(task->stack)))
+        return;
+    kin__stack_mend(task->stack); /* for the next execution */
+    kin__world_failf("stack", KIN_PANICKED, player->path,
+                     "%s has written behind the end of its stack, %s", player->path, when);
+}
+
 /* What remains of a task when its body has returned. */
 static void finish(struct kin__task *task, int rc)
 {
@@ -163,7 +180,7 @@ static void finish(struct kin__task *task, int rc)
         task->status = rc;
     /* relaxed: the task's own field */
     KIN__CHECK(kin__load_relaxed(&task->inner) == NULL, "NSM-1: a nursery was left open");
-    KIN__CHECK(kin__stack_is_sound(task->stack), "SCHED:5.3.3");
+    look_at_stack(task, "and ends"); /* [SCHED:5.3.3] */
     kin__word_move(task, KIN__RUNNING, rc == KIN_CANCELLED ? KIN__CANCELLED : KIN__DONE,
                    KIN__BY_TASK);
     if (task->flags & KIN__TASK_SPARE)
@@ -180,13 +197,14 @@ static __attribute__((noinline)) void run(struct kin__worker *worker, struct kin
     task->stack = worker->stack;
     task->low = worker->stack->low;
     kin__worker_set_current(worker, task);
-    if (!(kin__word_requests(task) & (KIN__CANCEL | KIN__KILL))) {
-        kin__context_enter(&task->ctx, lender);
+    if (kin__extra_cleanups(task)) /* the one it begins with */
+        kin__lab_acquires(KIN__LAB_CLEANUP, task->extra->cleanups.table->arg, 1);
+    kin__context_enter(&task->ctx, lender);
+    if (!(kin__word_requests(task) & (KIN__CANCEL | KIN__KILL)))
         rc = kin__call_clean_raw(&task->escape, task->fn, arg);
-        if (task->flags & KIN__TASK_EXTRA)
-            rc = worker->sched->owner->conclude(task, rc);
-        kin__context_leave(&task->ctx, lender);
-    }
+    if (task->flags & KIN__TASK_EXTRA)
+        rc = worker->sched->owner->conclude(task, rc);
+    kin__context_leave(&task->ctx, lender);
     finish(task, rc);
 }
 
@@ -333,6 +351,7 @@ void kin__worker_park(struct kin__task *task)
     KIN__CHECK(!kin__word_commit(task), "W:4.2");
     if (KIN__UNLIKELY(kin__record_is_on))
         note_park(task);
+    look_at_stack(task, "before it waits here");
     KIN__ASSERT(kin__rank_holds_none(), "house");
     if (KIN__UNLIKELY(kin__world.faults))
         kin__lab_fault_parks(task);
@@ -348,6 +367,7 @@ static void offer(struct kin__task *task)
 {
     struct kin__worker *worker = kin__world.worker;
     KIN__ASSERT(kin__rank_holds_none(), "house");
+    look_at_stack(task, "before this call");
     kin__world.players[kin__player_of(task)].switches++;
     struct kin__context *to = next_flow(worker, task);
     if (!to)
@@ -383,9 +403,17 @@ void kin__worker_yield(struct kin__task *task)
     struct kin__world *w = &kin__world;
     uint32_t index = kin__player_of(task);
     struct kin__player *player = &w->players[index];
-    player->rests = w->steps + 1; /* later than every step that began so far */
-    kin__world_disable(index);
-    w->resting[w->resting_count++] = (uint16_t)index;
+    bool is_rest = ++player->yields > FREE_YIELDS;
+    if (is_rest) {
+        player->rests = w->steps + 1; /* later than every step that began so far */
+        kin__world_disable(index);
+        w->resting[w->resting_count++] = (uint16_t)index;
+    }
+    if (w->engine && !w->is_closed) {
+        kin__engine_yield(w->engine);
+        if (is_rest)
+            kin__engine_barrier(w->engine);
+    }
     offer(task);
     kin__record(index, KIN__NOTE_CALL, KIN__NOTE_NOBODY, NULL, NULL);
     if (KIN__UNLIKELY(w->faults))

@@ -7,9 +7,10 @@
  * what is due, one at a time, while those who were woken by it can go on already; else nobody will
  * ever go on, and an oracle says why.
  *
- * Who yields goes behind everybody who could go on then: it rests until each of them has begun a
- * step, waits or is over. So a loop of yields is no endless schedule. When all who can go on only
- * look, again and again, time passes.
+ * A task that yields more than a few times goes behind everybody who could go on then: it rests
+ * until each of them has begun a step, waits or is over. So a loop of yields is no endless
+ * schedule. Whom it waits for hangs on where among all other steps it yields, so that this is a
+ * barrier. When all who can go on only look, again and again, time passes.
  *
  * An execution whose outcome stands is closed: everybody goes on by turns, off the record. If the
  * engine has seen enough of it, that is all, because the program is not to notice. If it failed, or
@@ -149,9 +150,10 @@ static uint32_t new_player(struct kin__task *task, uint32_t parent, uint32_t num
     player->task = task;
     player->place = KIN__WORLD_NOBODY;
     player->ran = player->since = player->rests = player->switches = player->asked = 0;
-    player->spawned = player->blocks = player->fds = 0;
+    player->spawned = player->blocks = player->fds = player->yields = 0;
     player->host = parent == KIN__WORLD_NOBODY ? 0 : w->players[parent].host;
     player->case_count = player->newest = 0;
+    player->how.task = 0;
     player->is_woken = false;
     if (w->engine && is_new)
         (void)kin__engine_actor(w->engine, player->path);
@@ -367,12 +369,26 @@ static void fire_one(void)
     w->current = KIN__WORLD_NOBODY;
 }
 
+/* Whether time may pass though somebody can go on. Each step of the clock is a barrier then: what
+ * it does might have come earlier. */
+static bool may_be_late(void)
+{
+    return KIN__UNLIKELY(kin__world.faults & KIN_FAULT_DELAY) && kin__lab_fault_delays();
+}
+
+/* Any one of the deadlines lets the clock go on then: whoever adds one depends on the others. */
+void kin__lab_armed(void)
+{
+    if (may_be_late())
+        kin__lab_touch(&kin__world.worker->next_deadline, KIN__LAB_WRITE);
+}
+
 /* Time moves; nobody is in the middle of a step. */
 static void jump(int64_t when)
 {
     struct kin__world *w = &kin__world;
     set_now(when);
-    if (w->engine && !w->is_closed)
+    if (w->engine && !w->is_closed && !(may_be_late() && is_clock_due()))
         kin__engine_idle(w->engine);
     kin__record(KIN__NOTE_NOBODY, KIN__NOTE_TIME, KIN__NOTE_NOBODY, NULL, NULL);
     if (when - KIN__WORLD_START > w->time_max)
@@ -407,6 +423,8 @@ static bool wake_watcher(void)
     if (!link)
         return false;
     struct kin__waiter *waiter = KIN__CONTAINER_OF(link, struct kin__waiter, link);
+    if (w->engine && !w->is_closed)
+        kin__engine_idle(w->engine);
     (void)kin__wake(waiter, 0);
     return true;
 }
@@ -472,8 +490,8 @@ static uint32_t pick(void)
     struct kin__world *w = &kin__world;
     uint32_t count = w->enabled_count;
     bool is_due = is_clock_due();
-    bool is_late = KIN__UNLIKELY(w->faults & KIN_FAULT_DELAY) && !is_due && count &&
-                   next_deadline() != KIN_NEVER && kin__lab_fault_delays();
+    bool may_come = may_be_late();
+    bool is_late = may_come && !is_due && count && next_deadline() != KIN_NEVER;
     if (is_due || is_late)
         w->enabled[count++] = KIN__CLOCK;
     uint32_t index = w->engine && !w->is_closed
@@ -483,6 +501,8 @@ static uint32_t pick(void)
         kin__world_close();
         index = pick_oldest(count);
     }
+    if (index == KIN__CLOCK && may_come && !w->is_closed && w->engine)
+        kin__engine_barrier(w->engine);
     if (index == KIN__CLOCK && is_late) {
         set_now(next_deadline());
         kin__lab_fault_delayed();

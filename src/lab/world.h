@@ -41,6 +41,7 @@ struct kin__player {
     uint64_t ran;             /* the step that it began last */
     uint64_t since;           /* the step in which it became enabled */
     uint64_t rests;           /* the step with which it yielded; 0: it does not rest */
+    uint32_t yields;          /* so far */
     uint64_t switches;        /* times that others could run */
     uint64_t asked;           /* of switches, when it was seen to be told to stop; 0: it was not */
     const struct kin__case *cases; /* what it waits for, as long as it is parked, */
@@ -48,6 +49,7 @@ struct kin__player {
     uint64_t arrived;         /* and when it came, among all who ever parked */
     uint64_t begun;           /* when it called a channel last: lab/history.h */
     uint32_t newest;          /* of what it has acquired: lifo.c */
+    struct kin_outcome how;   /* it has ended, and its name; 0 as long as it has not */
     uint32_t spawned;         /* children so far */
     uint32_t blocks;          /* pieces of memory that it asked for so far, */
     uint32_t fds;             /* and descriptors */
@@ -199,6 +201,9 @@ void kin__lab_faults_begin(void);
 bool kin__lab_fault_delays(void);
 void kin__lab_fault_delayed(void);
 uint32_t kin__lab_faults_fired(void);
+/* A line for people: what went wrong in the last execution, if anything did. */
+struct kin__text;
+void kin__lab_faults_tell(struct kin__text *out);
 /* Whether chaos is long over, and the execution still is not. */
 bool kin__lab_fault_lingers(void);
 

@@ -157,9 +157,9 @@ static uint32_t slots_after(unsigned class_, const struct kin__stack_segment *be
 
 /* ---- stacks by place ---- */
 
-static void write_canary(char *low)
+void kin__stack_mend(struct kin__stack *stack)
 {
-    uint64_t *word = (uint64_t *)(void *)low;
+    uint64_t *word = (uint64_t *)(void *)stack->low;
     for (unsigned i = 0; i < CANARY_WORDS; i++)
         word[i] = CANARY ^ (uintptr_t)&word[i];
 }
@@ -180,7 +180,7 @@ static struct kin__stack *materialise(struct slot slot)
         .is_guarded = slot.index < segment->guarded,
     };
     if (!stack->is_guarded)
-        write_canary(stack->low);
+        kin__stack_mend(stack);
     if (slot.is_fresh)
         segment->valgrind[slot.index] = kin__stack_announce(stack->low, base);
     return stack;

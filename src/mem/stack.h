@@ -129,6 +129,8 @@ size_t kin__stack_trim(struct kin__stack_pool *pool, size_t max);
 bool kin__stack_in_guard(const struct kin__stack *stack, uintptr_t address);
 /* False when the canary of an unguarded stack was overwritten. True for guarded ones. */
 bool kin__stack_is_sound(const struct kin__stack *stack);
+/* Writes it anew. */
+void kin__stack_mend(struct kin__stack *stack);
 /* Whether a run that borrows the stack at sp still has the whole promised maximum below it. */
 static inline bool kin__stack_can_lend(const struct kin__stack *stack, const void *sp)
 {

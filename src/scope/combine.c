@@ -183,6 +183,7 @@ static struct verdict end(struct call *call)
     else
         verdict.status = call->b[loser].out.status;
     kin_ignore(kin_nursery_join(&call->nursery, NULL));
+    KIN__LAB_DRAINED(call->b, call->branches);
     KIN__ASSERT(count->is_decided || reason < 0, "house: decided or cancelled");
     return verdict;
 }

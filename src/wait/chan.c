@@ -375,7 +375,8 @@ static void wake_all(struct kin_chan *chan, struct kin__waitq *queue, uint32_t b
 static void shut(struct kin_chan *chan, uint32_t bits)
 {
     KIN__LAB_CALLS();
-    KIN__LAB_CALLED(chan, KIN__LAB_CLOSE, (bits & KIN__CHAN_ABORTED) != 0, NULL);
+    KIN__LAB_CALLED(chan, KIN__LAB_CLOSE,
+                    bits & KIN__CHAN_ABORTED ? 1 + (int)kin__chan_count(chan) : 0, NULL);
     kin__lock_take(&chan->lock, KIN__RANK_WAIT);
     uint32_t state = kin__chan_state(chan);
     set_locked(chan, state | bits);
@@ -426,7 +427,7 @@ static inline int enter(struct kin_chan *chan, struct kin__task *task, kin_time 
     if (KIN__UNLIKELY(!task))
         return 0; /* a plain thread */
     kin__entry_check(task);
-    if (KIN__UNLIKELY(kin__chan_may_yield(task)))
+    if (KIN__UNLIKELY(kin__op_may_yield(task)))
         return charge_slow(chan, task, deadline);
     return kin__op(task, KIN_CAP_CHANNEL | KIN__COST_CHANNEL, deadline);
 }

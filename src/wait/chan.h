@@ -43,12 +43,6 @@ extern const struct kin__waitable kin__chan_recv_waitable;
 void kin__chan_pin(struct kin_chan *chan);
 bool kin__chan_unpin(struct kin_chan *chan);
 
-/* Whether the charge of the next operation may let others run. */
-static inline bool kin__chan_may_yield(const struct kin__task *task)
-{
-    return task->slice == 1 || (task->flags & KIN__TASK_METERED);
-}
-
 /* The state and the count as anybody may see them. */
 static inline uint32_t kin__chan_state(const struct kin_chan *chan)
 {

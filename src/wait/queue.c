@@ -304,7 +304,7 @@ static void dismiss_locked(struct kin__queue *q, struct kin__waitq *waiters,
 static void shut(struct kin__queue *q, bool is_dead)
 {
     KIN__LAB_CALLS();
-    KIN__LAB_CALLED(q, KIN__LAB_CLOSE, is_dead, NULL);
+    KIN__LAB_CALLED(q, KIN__LAB_CLOSE, is_dead ? 1 + (int)kin__queue_len(q) : 0, NULL);
     kin__lock_take(&q->lock, KIN__RANK_WAIT);
     /* pairs with the exchange of a fast send: one of the two sees the other */
     (void)kin__or_acq_rel(&q->tail, KIN__QUEUE_CLOSED);

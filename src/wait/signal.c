@@ -173,6 +173,12 @@ static void signal_unpublish(void *object, struct kin__waiter *waiter)
 const struct kin__waitable kin__signal_waitable = {"signal", signal_try, signal_publish,
                                                    signal_unpublish};
 
+KIN__WAITABLE_READY(kin__signal_waitable)
+{
+    const struct kin__listener *self = object;
+    return self->is_kept ? "it has arrived" : NULL;
+}
+
 /* ---- the thread ---- */
 
 /* A watch for the signal that this round has not asked yet; the first runtime's first. */

@@ -276,11 +276,21 @@ static int leaky(void *arg)
     return 0;
 }
 
+static int sit_idle(void *arg)
+{
+    (void)arg;
+    return kin_sleep(KIN_NEVER);
+}
+
 KIN_TEST(a_leak_behind_a_fault_is_found, "")
 {
     EXPECT_EQ(lab_with(KIN_LAB_DPOR, 0, KIN_FAULT_OOM, leaky, NULL), KIN_LEAKED);
     EXPECT_STR(report.oracle, "leak");
     EXPECT_EQ(lab_with(KIN_LAB_RANDOM, 1000, KIN_FAULT_OOM, leaky, NULL), KIN_LEAKED);
+    EXPECT(strstr(report.text, "fault:    memory, in step ") != NULL);
+    EXPECT(strstr(report.text, ", by root\n") != NULL);
+    EXPECT_EQ(lab(KIN_LAB_RANDOM, 10, sit_idle, NULL), KIN_DEADLOCK);
+    EXPECT(strstr(report.text, "fault:") == NULL); /* that of the last one is over */
 }
 
 /* ---- the program's own ---- */

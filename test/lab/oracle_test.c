@@ -34,20 +34,6 @@ static int do_nothing(void *arg)
     return 0;
 }
 
-static int sleep_a_second(void *arg)
-{
-    (void)arg;
-    return kin_sleep(kin_after(KIN_SEC(1)));
-}
-
-/* Waits until its nursery's owner waits for its end, and takes it out of the line. */
-static int hide_enders(void *nursery)
-{
-    int rc = kin_lab_wait_all_blocked();
-    kin__handle_of(nursery)->scope->enders = (struct kin__waitq){0};
-    return rc;
-}
-
 /* ---- deadlock ---- */
 
 static int wait_for_nobody(void *arg)
@@ -113,435 +99,6 @@ KIN_TEST(a_ring_of_mutexes_is_followed, "A13")
     EXPECT_STR(report.oracle, "deadlock");
     EXPECT(strstr(report.text, "a ring: root/0 -> root/1 -> root/0") != NULL);
     EXPECT(strstr(report.text, "held by root/1") != NULL);
-}
-
-/* ---- wakes ---- */
-
-/* Whoever wakes this task forgets to make it runnable. */
-static int lose_a_wake(void *arg)
-{
-    struct kin_task_ref child;
-    struct kin_chan *chan;
-    (void)arg;
-    KIN_LAB_OK(kin_chan_create(&chan, sizeof(int), 1));
-    KIN_NURSERY(n);
-    KIN_LAB_OK(kin_spawn_with(&n, NULL, receive, chan, 0, &child));
-    KIN_LAB_OK(kin_lab_wait_all_blocked());
-    struct kin__task *task = kin__task_find(child.id);
-    (void)kin__word_claim(task, kin__word_ticket(task->ctl));
-    kin_ignore(kin_nursery_join(&n, NULL));
-    kin_chan_unref(chan);
-    return 0;
-}
-
-KIN_TEST(a_task_that_was_woken_and_does_not_run_is_a_lost_wake, "F4")
-{
-    expect_oracle(lose_a_wake, NULL, "lost-wake", KIN_PANICKED);
-    EXPECT(strstr(report.text, "root/0 was woken, and is not runnable") != NULL);
-}
-
-/* An item comes into the channel, and nobody is told. */
-static int hide_an_item(void *arg)
-{
-    struct kin_chan *chan;
-    int value = 1;
-    (void)arg;
-    KIN_LAB_OK(kin_chan_create(&chan, sizeof(int), 1));
-    KIN_NURSERY(n);
-    KIN_LAB_OK(kin_spawn(&n, receive, chan));
-    KIN_LAB_OK(kin_lab_wait_all_blocked());
-    struct kin__waitq receivers = chan->receivers;
-    uint32_t state = chan->state;
-    chan->receivers = (struct kin__waitq){0};
-    chan->state = state & ~KIN__CHAN_RECEIVERS;
-    KIN_LAB_OK(kin_chan_send(chan, &value, KIN_NEVER));
-    chan->receivers = receivers;
-    chan->state = state;
-    kin_ignore(kin_nursery_join(&n, NULL));
-    kin_chan_unref(chan);
-    return 0;
-}
-
-KIN_TEST(a_task_that_waits_for_what_is_there_is_a_lost_wake, "F4")
-{
-    expect_oracle(hide_an_item, NULL, "lost-wake", KIN_PANICKED);
-    EXPECT(strstr(report.text, "waits for channel: receive, but the channel has an item") != NULL);
-}
-
-static int wake_twice(void *arg)
-{
-    struct kin_task_ref child;
-    (void)arg;
-    KIN_NURSERY(n);
-    KIN_LAB_OK(kin_spawn_with(&n, NULL, do_nothing, NULL, 0, &child));
-    kin__schedule(kin__task_find(child.id));
-    return kin_nursery_join(&n, NULL);
-}
-
-KIN_TEST(a_task_that_is_queued_twice_is_seen, "F2 F4")
-{
-    expect_oracle(wake_twice, NULL, "double-enqueue", KIN_PANICKED);
-}
-
-/* ---- wakes of everything else ---- */
-
-/* Takes somebody who is parked out of the line for its first case; where it was. */
-static struct kin__list *hide(uint32_t player)
-{
-    struct kin__waiter *waiter =
-        (struct kin__waiter *)(uintptr_t)&kin__world.players[player].cases[0].waiter;
-    struct kin__list *before = waiter->link.prev;
-    kin__list_remove(&waiter->link);
-    return before;
-}
-
-/* Puts it back there. */
-static void show(uint32_t player, struct kin__list *before)
-{
-    struct kin__waiter *waiter =
-        (struct kin__waiter *)(uintptr_t)&kin__world.players[player].cases[0].waiter;
-    waiter->link = (struct kin__list){.next = before->next, .prev = before};
-    before->next->prev = &waiter->link;
-    before->next = &waiter->link;
-}
-
-/* What a child waits for, how it is let go, and what the oracle says when it is not. */
-struct lost {
-    int (*wait)(void *object);
-    void (*wake)(void *object);
-    const char *what;
-    void (*prepare)(void *object); /* NULL: nothing */
-};
-
-static union {
-    struct kin_event event;
-    struct kin_sem sem;
-    struct kin_group group;
-    struct kin_barrier barrier;
-    struct kin_mutex mutex;
-    struct kin_rwlock rwlock;
-    struct kin_watch *watch;
-    struct {
-        struct kin_broadcast *broadcast;
-        struct kin_subscriber *subscriber;
-    };
-} subject;
-
-static int wait_event(void *event)
-{
-    return kin_event_wait(event, KIN_NEVER);
-}
-
-static void set_event(void *event)
-{
-    kin_event_set(event);
-}
-
-static int wait_sem(void *sem)
-{
-    return kin_sem_acquire(sem, 2, KIN_NEVER);
-}
-
-static void give_sem(void *sem)
-{
-    kin_sem_release(sem, 2);
-}
-
-static int wait_group(void *group)
-{
-    return kin_group_wait(group, KIN_NEVER);
-}
-
-static void add_group(void *group)
-{
-    kin_group_add(group, 1);
-}
-
-static void end_group(void *group)
-{
-    kin_group_done(group);
-}
-
-static int wait_barrier(void *barrier)
-{
-    return kin_barrier_wait(barrier, KIN_NEVER);
-}
-
-static void make_barrier(void *barrier)
-{
-    kin_ignore(kin_barrier_init(barrier, 2));
-}
-
-static void come_last(void *barrier)
-{
-    kin_ignore(kin_barrier_wait(barrier, KIN_NEVER));
-}
-
-static int wait_mutex(void *mutex)
-{
-    return kin_mutex_lock(mutex, KIN_NEVER);
-}
-
-static void take_mutex(void *mutex)
-{
-    kin_ignore(kin_mutex_lock(mutex, KIN_NEVER));
-}
-
-static void give_mutex(void *mutex)
-{
-    kin_mutex_unlock(mutex);
-}
-
-static int wait_rwlock(void *rwlock)
-{
-    return kin_rwlock_write_lock(rwlock, KIN_NEVER);
-}
-
-static void read_rwlock(void *rwlock)
-{
-    kin_ignore(kin_rwlock_read_lock(rwlock, KIN_NEVER));
-}
-
-static void leave_rwlock(void *rwlock)
-{
-    kin_rwlock_read_unlock(rwlock);
-}
-
-static void make_watch(void *object)
-{
-    (void)object;
-    kin_ignore(kin_watch_create(&subject.watch, sizeof(int), &(int){1}));
-}
-
-static int wait_watch(void *object)
-{
-    uint64_t version = 1;
-    int value;
-    (void)object;
-    return kin_watch_wait(subject.watch, &value, &version, KIN_NEVER);
-}
-
-static void set_watch(void *object)
-{
-    (void)object;
-    kin_ignore(kin_watch_set(subject.watch, &(int){2}));
-}
-
-static void make_broadcast(void *object)
-{
-    (void)object;
-    kin_ignore(kin_broadcast_create(&subject.broadcast, sizeof(int), 2, KIN_BROADCAST_WAIT));
-    kin_ignore(kin_broadcast_subscribe(subject.broadcast, &subject.subscriber));
-}
-
-static int wait_broadcast(void *object)
-{
-    int value;
-    (void)object;
-    return kin_broadcast_recv(subject.subscriber, &value, NULL, KIN_NEVER);
-}
-
-static void send_broadcast(void *object)
-{
-    (void)object;
-    kin_ignore(kin_broadcast_send(subject.broadcast, &(int){2}, KIN_NEVER));
-}
-
-static const struct lost losses[] = {
-    {wait_event, set_event, "event, but it is set", NULL},
-    {wait_sem, give_sem, "semaphore, but there are permits for it", NULL},
-    {wait_group, end_group, "group, but all are done", add_group},
-    {wait_barrier, come_last, "barrier, but its round is complete", make_barrier},
-    {wait_mutex, give_mutex, "mutex, but nobody holds it", take_mutex},
-    {wait_rwlock, leave_rwlock, "rwlock, but there is room for it", read_rwlock},
-    {wait_watch, set_watch, "watch, but there is another value", make_watch},
-    {wait_broadcast, send_broadcast, "broadcast: receive, but there is an item", make_broadcast},
-};
-
-/* Who waits is not in line at the moment of the wake. */
-static int lose_one(void *arg)
-{
-    const struct lost *lost = arg;
-    memset(&subject, 0, sizeof subject);
-    if (lost->prepare)
-        lost->prepare(&subject);
-    KIN_NURSERY(n);
-    KIN_LAB_OK(kin_spawn(&n, lost->wait, &subject));
-    KIN_LAB_OK(kin_lab_wait_all_blocked());
-    struct kin__list *before = hide(2);
-    lost->wake(&subject);
-    show(2, before);
-    kin_ignore(kin_nursery_join(&n, NULL));
-    return 0;
-}
-
-KIN_TEST(a_wake_of_any_object_that_is_lost_is_seen, "F4")
-{
-    for (size_t i = 0; i < sizeof losses / sizeof losses[0]; i++) {
-        struct lost lost = losses[i];
-        expect_oracle(lose_one, &lost, "lost-wake", KIN_PANICKED);
-        if (!strstr(report.text, lost.what))
-            printf("%s\n", report.text);
-        EXPECT(strstr(report.text, lost.what) != NULL);
-    }
-}
-
-static int take_from_queue(void *queue)
-{
-    return kin_spsc_recv(queue, NULL, KIN_NEVER);
-}
-
-static int lose_in_a_queue(void *arg)
-{
-    struct kin_spsc *queue;
-    (void)arg;
-    KIN_LAB_OK(kin_spsc_create(&queue, sizeof(int), 2));
-    struct kin__queue *q = (struct kin__queue *)(void *)queue;
-    KIN_NURSERY(n);
-    KIN_LAB_OK(kin_spawn(&n, take_from_queue, queue));
-    KIN_LAB_OK(kin_lab_wait_all_blocked());
-    q->tail &= ~KIN__QUEUE_WAITS;
-    KIN_LAB_OK(kin_spsc_send(queue, &(int){1}, KIN_NEVER));
-    kin_ignore(kin_nursery_join(&n, NULL));
-    return 0;
-}
-
-/* The deadline of a sleeper goes, and time passes. */
-static int lose_a_deadline(void *arg)
-{
-    (void)arg;
-    KIN_NURSERY(n);
-    KIN_LAB_OK(kin_spawn(&n, sleep_a_second, NULL));
-    KIN_LAB_OK(kin_lab_wait_all_blocked());
-    kin__timer_disarm(kin__world.players[2].cases[0].object);
-    KIN_LAB_OK(kin_sleep(kin_after(KIN_SEC(2))));
-    kin_ignore(kin_nursery_join(&n, NULL));
-    return 0;
-}
-
-/* Its end is told to nobody. */
-static int lose_an_end(void *arg)
-{
-    struct kin_task_ref child;
-    struct kin_outcome how;
-    (void)arg;
-    KIN_NURSERY(n);
-    KIN_LAB_OK(kin_spawn_with(&n, NULL, hide_enders, &n, 0, &child));
-    kin_ignore(kin_task_join(&n, child, &how, KIN_NEVER));
-    kin_ignore(kin_nursery_join(&n, NULL));
-    return 0;
-}
-
-KIN_TEST(lost_wakes_of_queues_deadlines_and_ends_are_seen, "F4")
-{
-    expect_oracle(lose_in_a_queue, NULL, "lost-wake", KIN_PANICKED);
-    EXPECT(strstr(report.text, "queue: receive, but there is an item") != NULL);
-    expect_oracle(lose_a_deadline, NULL, "lost-wake", KIN_PANICKED);
-    EXPECT(strstr(report.text, "sleep, but its time has come") != NULL);
-    expect_oracle(lose_an_end, NULL, "lost-wake", KIN_PANICKED);
-    EXPECT(strstr(report.text, "task, but the task has ended") != NULL);
-}
-
-/* The root waits for room in its nursery, or for what a child does once, and is told by nobody. */
-static int hide_the_root(void *arg)
-{
-    int rc = kin_lab_wait_all_blocked();
-    (void)arg;
-    (void)hide(1);
-    return rc;
-}
-
-static int lose_a_slot(void *arg)
-{
-    struct kin_spawn_options options = KIN_SPAWN_OPTIONS_INIT;
-    (void)arg;
-    options.slot_deadline = KIN_NEVER;
-    KIN_NURSERY(n, .tasks_max = 1);
-    KIN_LAB_OK(kin_spawn(&n, hide_the_root, NULL));
-    kin_ignore(kin_spawn_with(&n, &options, do_nothing, NULL, 0, NULL));
-    kin_ignore(kin_nursery_join(&n, NULL));
-    return 0;
-}
-
-static int do_once(void *once)
-{
-    return kin_once_do(once, hide_the_root, NULL, KIN_NEVER);
-}
-
-static int lose_a_turn(void *arg)
-{
-    struct kin_once once = {0};
-    (void)arg;
-    KIN_NURSERY(n);
-    KIN_LAB_OK(kin_spawn(&n, do_once, &once));
-    kin_ignore(kin_yield());
-    kin_ignore(kin_once_do(&once, do_nothing, NULL, KIN_NEVER));
-    kin_ignore(kin_nursery_join(&n, NULL));
-    return 0;
-}
-
-static int use_up(void *arg)
-{
-    (void)arg;
-    for (int i = 0; i < 10; i++) {
-        int rc = kin_checkpoint();
-        if (rc < 0)
-            return rc;
-    }
-    return 0;
-}
-
-static int lose_a_recharge(void *arg)
-{
-    struct kin_spawn_options options = KIN_SPAWN_OPTIONS_INIT;
-    struct kin_task_ref child;
-    (void)arg;
-    options.budget = (struct kin_budget){3, 1000, 2, 100, 100};
-    KIN_NURSERY(n, .budget = {1000, 100000, 10, 1000, 1000}, .recharge = KIN_RECHARGE_MANUAL);
-    KIN_LAB_OK(kin_spawn_with(&n, &options, use_up, NULL, 0, &child));
-    KIN_LAB_OK(kin_lab_wait_all_blocked());
-    struct kin__list *before = hide(2);
-    KIN_LAB_OK(kin_budget_recharge(child, (struct kin_budget){5, 0, 0, 0, 0}));
-    show(2, before);
-    kin_ignore(kin_nursery_join(&n, NULL));
-    return 0;
-}
-
-KIN_TEST(lost_wakes_of_slots_turns_and_budgets_are_seen, "F4")
-{
-    expect_oracle(lose_a_slot, NULL, "lost-wake", KIN_PANICKED);
-    EXPECT(strstr(report.text, "slot, but the nursery has room") != NULL);
-    expect_oracle(lose_a_turn, NULL, "lost-wake", KIN_PANICKED);
-    EXPECT(strstr(report.text, "once, but nobody does it") != NULL);
-    expect_oracle(lose_a_recharge, NULL, "lost-wake", KIN_PANICKED);
-    EXPECT(strstr(report.text, "budget, but there is some") != NULL);
-}
-
-static int choose_one(void *chan)
-{
-    struct kin_event event = {0};
-    struct kin_case cases[] = {KIN_CASE_AFTER(KIN_SEC(5)), KIN_CASE_EVENT(&event),
-                               KIN_CASE_RECV(chan, NULL)};
-    return kin_select(cases, 3, KIN_NEVER) < 0;
-}
-
-static int hide_from_a_select(void *arg)
-{
-    struct kin_chan *chan;
-    (void)arg;
-    KIN_LAB_OK(kin_chan_create(&chan, sizeof(int), 1));
-    KIN_NURSERY(n);
-    KIN_LAB_OK(kin_spawn(&n, choose_one, chan));
-    KIN_LAB_OK(kin_lab_wait_all_blocked());
-    chan->count = 1;
-    kin_ignore(kin_nursery_join(&n, NULL));
-    return 0;
-}
-
-KIN_TEST(every_case_of_a_select_is_looked_at, "F4")
-{
-    expect_oracle(hide_from_a_select, NULL, "lost-wake", KIN_PANICKED);
-    EXPECT(strstr(report.text, "channel: receive, but the channel has an item") != NULL);
 }
 
 /* ---- order of arrival ---- */
@@ -650,6 +207,75 @@ KIN_TEST(a_child_that_outlives_its_nursery_is_an_orphan, "NCG-1 N3001")
     int yes;
     expect_oracle(join_too_early, NULL, "no-orphan", KIN_ORPHAN);
     expect_oracle(join_too_early, &yes, "loser-drain", KIN_ORPHAN);
+}
+
+static int return_one(void *arg)
+{
+    (void)arg;
+    return 1;
+}
+
+/* It is told to stop, and has something to give all the same. */
+static int return_two_anyway(void *arg)
+{
+    (void)arg;
+    kin_ignore(kin_sleep(KIN_NEVER));
+    return 2;
+}
+
+/* Whoever races is not told what the loser returned. */
+static int forget_a_loser(void *is_running)
+{
+    struct kin_branch b[2] = {{.fn = return_one}, {.fn = return_two_anyway}};
+    size_t winner;
+    KIN_LAB_OK(kin_race(b, 2, &winner));
+    kin_lab_assert(winner == 0 && b[1].out.value == 2, "what a loser returned is told");
+    if (is_running)
+        b[1].out.task += 99; /* nobody's */
+    else
+        b[1].out.value = 0;
+    kin__lab_drained(b, 2);
+    return 0;
+}
+
+KIN_TEST(a_loser_whose_end_nobody_is_told_is_seen, "D1")
+{
+    int yes;
+    expect_oracle(forget_a_loser, NULL, "loser-drain", KIN_PANICKED);
+    EXPECT(strstr(report.text, "has ended with KIN_OK, 2, and the caller of its combinator is "
+                               "told KIN_OK, 0") != NULL);
+    expect_oracle(forget_a_loser, &yes, "loser-drain", KIN_ORPHAN);
+}
+
+/* ---- stacks ---- */
+
+/* Something was written where the stack ends, which has no guard page. */
+static int overrun(void *is_parking)
+{
+    struct kin__stack *stack = kin__task_self()->stack;
+    if (stack->is_guarded)
+        kin__stack_mend(stack);
+    stack->is_guarded = false;
+    memset(stack->low, 0, 16);
+    kin_ignore(is_parking ? kin_sleep(kin_after(KIN_SEC(1))) : kin_yield());
+    memset(stack->low, 0, 16); /* it is not the end that shows it */
+    return 0;
+}
+
+static int let_somebody_overrun(void *is_parking)
+{
+    KIN_NURSERY(n);
+    KIN_LAB_OK(kin_spawn(&n, overrun, is_parking));
+    return kin_nursery_join(&n, NULL);
+}
+
+KIN_TEST(a_stack_that_was_overrun_is_seen_at_the_next_switch, "SCHED:5.3.3")
+{
+    int yes;
+    expect_oracle(let_somebody_overrun, NULL, "stack", KIN_PANICKED);
+    EXPECT(strstr(report.text, "root/0 has written behind the end of its stack, before this call"));
+    expect_oracle(let_somebody_overrun, &yes, "stack", KIN_PANICKED);
+    EXPECT(strstr(report.text, "before it waits here") != NULL);
 }
 
 /* The join reports another end than the worst one. */
