@@ -26,6 +26,13 @@
 /* The slow half: calls owner_ops.op of the task's runtime. Defined in sched/sched.c. */
 int kin__op_slow(struct kin__task *task, unsigned what, kin_time deadline);
 
+/* Whether the charge of the next operation is more than a step of the slice: others may run
+ * meanwhile, and it may be refused. */
+static inline bool kin__op_may_yield(const struct kin__task *task)
+{
+    return task->slice == 1 || (task->flags & KIN__TASK_METERED);
+}
+
 /* Charges one operation of the running task. 0, or what the call must answer instead of starting:
  * KIN_CANCELLED, KIN_TIMEOUT, KIN_BUDGET, KIN_NOCAP. Others may run meanwhile. */
 static inline int kin__op(struct kin__task *task, unsigned what, kin_time deadline)

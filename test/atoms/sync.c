@@ -3,9 +3,9 @@
  * Mutexes and events: src/wait/{mutex,event}.c as they are.
  *
  * What a mutex protects is plain memory: two who have it at once, or an unlock that orders nothing,
- * are a race. Nobody stays in line; one who is cancelled in line does not have it; whoever comes
- * while its owner ends is told. An event on the stack of the one who waits is gone when the wait is
- * over.
+ * are a race. Nobody stays in line; one who is cancelled in line does not have it; whoever has it
+ * may free it; whoever comes while its owner ends is told. An event on the stack of the one who
+ * waits is gone when the wait is over.
  */
 #include "under.h"
 
@@ -82,6 +82,50 @@ static void end_two(void *arg)
     end_mutex(arg);
 }
 
+/* The first task has had the mutex for long. */
+static void hold_as_first(void)
+{
+    under_worker(0)->current = under_task(0);
+    kin__self_set(under_worker(0));
+    kin_atoms_assert(kin_mutex_lock(mutex, 0) == 0, "it is free");
+    kin__self_set(NULL);
+}
+
+/* ---- an owner that frees it ---- */
+
+static void unlock_it(void *arg)
+{
+    (void)arg;
+    kin_mutex_unlock(mutex);
+}
+
+/* Whoever has unlocked it must have let go of it. */
+static void lock_and_free(void *arg)
+{
+    (void)arg;
+    int rc = kin_mutex_lock(mutex, KIN_NEVER);
+    if (rc == KIN_CANCELLED)
+        rc = kin_mutex_lock(mutex, 0);
+    if (rc == 0)
+        kin_atoms_free(mutex);
+}
+
+static void cancel_second(void *arg)
+{
+    (void)arg;
+    kin__park_request(under_task(1), KIN__CANCEL);
+}
+
+static void begin_lock_and_free(void *arg)
+{
+    start();
+    (void)arg;
+    under_spawn("owner", unlock_it, NULL);
+    under_spawn("next", lock_and_free, NULL);
+    under_spawn_outside("canceller", cancel_second, NULL);
+    hold_as_first();
+}
+
 /* ---- an owner that ends ---- */
 
 static void ignore_report(const struct kin_report *report, void *arg)
@@ -110,11 +154,7 @@ static void begin_abandon(void *arg)
     under_spawn("owner", end_as_owner, NULL);
     for (int i = 0; i < *(const int *)arg; i++)
         under_spawn(i ? "second" : "first", lock_in_vain, NULL);
-    /* it has had the mutex for long */
-    under_worker(0)->current = under_task(0);
-    kin__self_set(under_worker(0));
-    kin_atoms_assert(kin_mutex_lock(mutex, 0) == 0, "it is free");
-    kin__self_set(NULL);
+    hold_as_first();
 }
 
 /* ---- events ---- */
@@ -182,6 +222,7 @@ const struct harness harnesses[] = {
     {.name = "mutex_three_tasks", .begin = begin_three, .end = end_mutex, .arg = &one,
      .is_deep = true},
     {.name = "mutex_cancel", .begin = begin_cancel, .end = end_mutex, .arg = &one},
+    {.name = "mutex_is_freed", .begin = begin_lock_and_free},
     {.name = "mutex_owner_ends", .begin = begin_abandon, .arg = &one},
     {.name = "mutex_owner_ends_c11", .begin = begin_abandon, .arg = &one, .memory = KIN_ATOMS_C11},
     {.name = "mutex_owner_ends_before_two", .begin = begin_abandon, .arg = &two, .is_deep = true},

@@ -135,6 +135,18 @@ _Noreturn void kin__check_failed(const char *condition, const char *clause, cons
     __builtin_trap();
 }
 
+int kin__plat_write(int fd, const char *text, size_t size)
+{
+    (void)fd, (void)text;
+    return (int)size;
+}
+
+_Noreturn void kin__plat_abort(void)
+{
+    kin_atoms_assert(false, "nobody aborts");
+    __builtin_trap();
+}
+
 /* ---- mem ---- */
 
 struct kin__frame *kin__frame_alloc_slow(struct kin__frame_cache *cache)

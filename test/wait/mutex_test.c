@@ -7,8 +7,11 @@
  */
 #include "wait/in_line.h"
 
+#include "sched/entry.h"
 #include "wait/mutex.h"
 #include "wait/owner.h"
+
+#include <errno.h>
 
 #define WAITED (~KIN__OWNER_MASK)
 
@@ -138,6 +141,102 @@ KIN_TEST(an_unlock_makes_the_first_in_line_the_owner, "T084 A7")
 {
     EXPECT_EQ(run_reporting(1, hand_over, NULL, NULL), 0);
 }
+
+/* ---- what a call costs, and what it needs ---- */
+
+static int pay_for_locks(void *arg)
+{
+    struct shared shared = {0};
+    struct kin__task *self = kin__task_self();
+    (void)arg;
+    EXPECT_EQ(kin_yield(), 0);
+    self->slice = 100; /* far from its end */
+    for (int i = 1; i <= 50; i++) {
+        EXPECT_EQ(kin_mutex_lock(&shared.mutex, i % 2 ? KIN_NEVER : 0), 0);
+        kin_mutex_unlock(&shared.mutex);
+        EXPECT_EQ(self->slice, 100 - i);
+    }
+    return 0;
+}
+
+KIN_TEST(a_lock_costs_one_operation_and_an_unlock_none, "SCHED:4.1.1")
+{
+    run_on_few(pay_for_locks, NULL);
+}
+
+static int set_flag(void *arg)
+{
+    atomic_store((_Atomic int *)arg, 1);
+    return 0;
+}
+
+/* On one worker the other one runs when this one's slice is over, and not before. */
+static int lock_until_it_is_set(void *arg)
+{
+    struct shared shared = {0};
+    _Atomic int flag = 0;
+    KIN_NURSERY(n);
+    (void)arg;
+    EXPECT_EQ(kin_spawn(&n, set_flag, &flag), 0);
+    while (!atomic_load(&flag)) { /* ends: by the alarm of the test at the latest */
+        EXPECT_EQ(kin_mutex_lock(&shared.mutex, KIN_NEVER), 0);
+        kin_mutex_unlock(&shared.mutex);
+    }
+    return kin_nursery_join(&n, NULL);
+}
+
+KIN_TEST(a_loop_of_locks_lets_the_others_run, "SCHED:3.3.1")
+{
+    struct kin_config config = KIN_CONFIG_INIT;
+    config.workers = 1;
+    config.stall_threshold = KIN_NEVER; /* nobody helps */
+    EXPECT_EQ(kin_run(&config, lock_until_it_is_set, NULL), 0);
+}
+
+#if !SANITIZED /* their frames are of other sizes */
+
+/* Unlocks where the stack has room for a call, but not for the runtime. */
+static int unlock_at_the_end(struct kin_mutex *mutex)
+{
+    volatile char steps[128];
+    steps[0] = 0;
+    if ((const char *)__builtin_frame_address(0) - kin__task_self()->low < KIN__ENTRY_ROOM)
+        kin_mutex_unlock(mutex);
+    else
+        steps[0] = (char)unlock_at_the_end(mutex);
+    return steps[0];
+}
+
+static int hold_and_overflow(void *arg)
+{
+    struct shared *shared = arg;
+    EXPECT_EQ(kin_mutex_lock(&shared->mutex, KIN_NEVER), 0);
+    await_in_line(&inside(&shared->mutex)->crowd, 1);
+    return unlock_at_the_end(&shared->mutex);
+}
+
+static int overflow_in_an_unlock(void *arg)
+{
+    struct shared shared = {0};
+    struct kin_nursery n;
+    (void)arg;
+    EXPECT_EQ(kin_nursery_open(&n, NULL), 0);
+    EXPECT_EQ(kin_spawn(&n, hold_and_overflow, &shared), 0);
+    while (!kin__mutex_owner(&shared.mutex)) /* ends: it runs */
+        EXPECT_EQ(kin_yield(), 0);
+    kin_mask(); /* the end of the other one is the end of this nursery */
+    EXPECT_EQ(kin_mutex_lock(&shared.mutex, KIN_NEVER), -EOWNERDEAD);
+    kin_unmask();
+    EXPECT_EQ(kin_nursery_join(&n, NULL), KIN_OVERFLOW);
+    return 0;
+}
+
+KIN_TEST(those_in_line_are_told_of_an_overflow_in_an_unlock, "T064 T085")
+{
+    run_on_few(overflow_in_an_unlock, NULL);
+}
+
+#endif
 
 /* ---- races with leavers ---- */
 
