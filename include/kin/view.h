@@ -86,9 +86,14 @@ KIN_API int kin_dump(int fd);
  * latest decisions (who ran, waited for what, was woken by whom, how it ended) in a ring of
  * KIN_RECORD_BYTES, 64 KiB if that is not set. With KIN_RECORD=path the record is written to that
  * file when the first task panics, is stuck or overflows its stack, on a deadlock, when a check of
- * kin fails, or else when kin_run returns; with KIN_RECORD=1 only if one of these happens, to
- * kin-PID.kinrecord in the current directory. This call writes it at any time, and stops nobody for
- * that. `kin record` draws it, and makes a schedule of it that the lab follows: see doc/lab.md.
+ * kin fails, when the process crashes (by abort, a fault, a division by zero; unless the program
+ * has a handler for that signal), or else when kin_run returns; with KIN_RECORD=1 only if something
+ * bad happens, to kin-PID.kinrecord in the current directory. Runtimes that run beside another one
+ * have a number behind the name: path.2. A file that cannot be written is told on standard error.
+ * This call writes the record at any time, and stops nobody for that. `kin record` draws it, and
+ * makes a schedule of it that the lab follows: see doc/lab.md.
+ *
+ * It takes a lock: a signal handler must not call it. What a crash writes does without.
  *
  * Recording costs around a tenth of a microsecond for each decision; without it, it costs nothing.
  *
@@ -103,7 +108,7 @@ KIN_API int kin_dump(int fd);
  * From:    task
  * Parks:   no; writing may block the thread
  * Returns: 0, KIN_NOTASK, KIN_UNSUPPORTED when the runtime is not recorded, -EBADF, -EBUSY while
- *          somebody else writes it
+ *          somebody else writes it, -errno of a write that failed
  */
 KIN_API int kin_record_dump(int fd);
 

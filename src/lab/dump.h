@@ -32,24 +32,33 @@ struct kin__dump_event {
     uint8_t kind;     /* enum kin__tape_kind */
 };
 
+struct kin__dump_ring {
+    uint64_t lost;  /* entries that were overwritten before */
+    uint64_t since; /* when the first began that is left; UINT64_MAX: none is */
+    uint16_t ring;
+};
+
 struct kin__dump {
-    struct kin__room task_room, event_room;
+    struct kin__room task_room, event_room, ring_room;
     struct kin__dump_task *tasks; /* the 0th is nobody */
     struct kin__dump_event *events;
-    size_t task_count, event_count; /* tasks with the 0th */
-    uint64_t lost;                  /* entries that were overwritten before */
+    struct kin__dump_ring *rings;
+    size_t task_count, event_count, ring_count; /* tasks with the 0th */
+    uint64_t lost;  /* entries that were overwritten, in all rings */
+    uint64_t whole; /* from this moment on nothing was */
     unsigned workers;
+    bool is_cut; /* the file ends before the record does */
 };
 
 /* Reads the text of a record, which is changed and kept by the caller as long as the dump. It may
  * be anything. 0, -EINVAL no such file at all, -EPROTONOSUPPORT another version, -EBADMSG a line
- * that makes no sense, -ENODATA the end is missing, -EFBIG too large, -ENOMEM. The dump is empty
- * before ({0}), and is to be released whatever this says. */
+ * that makes no sense, -EFBIG too large, -ENOMEM. What a process could not write to its end is read
+ * as far as it goes. The dump is empty before ({0}), and is to be released whatever this says. */
 int kin__dump_read(struct kin__dump *dump, char *text, size_t size);
 void kin__dump_release(struct kin__dump *dump);
 
-/* As a .kinlab file: who went on, each until it could not. test: whose schedule it is to be. False:
- * no memory. When the text is full afterwards it is no file. */
+/* As a .kinlab file: who went on, each until it could not, and which cases were taken. test: whose
+ * schedule it is to be. False: no memory. When the text is full afterwards it is no file. */
 bool kin__dump_schedule(const struct kin__dump *dump, struct kin__text *out, const char *test);
 
 /* ---- for people (dump_view.c) ---- */

@@ -62,6 +62,13 @@ static void put_words(const struct kin__dump *dump, const struct kin__dump_event
     case KIN__TAPE_LEND:
         kin__text_str(out, "joins: runs a child on its stack");
         break;
+    case KIN__TAPE_ASK:
+        kin__text_printf(out, "is asked to stop by %s, and goes on", path_of(dump, event->by));
+        break;
+    case KIN__TAPE_CASE:
+        kin__text_printf(out, "selects: case %d of %d that are ready", event->argument + 1,
+                         event->value);
+        break;
     case KIN__TAPE_STEAL:
         kin__text_printf(out, "is taken from worker %d", event->argument);
         break;
@@ -107,6 +114,7 @@ static enum kin__note note_of(const struct kin__dump_event *event)
     case KIN__TAPE_IO:
         return KIN__NOTE_WAKE;
     case KIN__TAPE_CANCEL:
+    case KIN__TAPE_ASK:
         return KIN__NOTE_CANCEL;
     case KIN__TAPE_END:
         return KIN__NOTE_END;

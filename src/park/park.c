@@ -14,6 +14,7 @@
 
 #include "sched/entry.h"
 #include "sched/sched.h"
+#include "sched/tape.h"
 #include "sched/worker.h"
 #include "task/word.h"
 
@@ -144,15 +145,21 @@ int kin__wait(const struct kin__waitable *ops, void *object, void *io, unsigned 
     return rc < 0 ? rc : status;
 }
 
+/* The park was claimed: this is what comes of it. */
+static inline void answer(struct kin__task *task, enum kin__claim claim, uint32_t case_, int status)
+{
+    task->wait_status = status;
+    task->wait_case = case_;
+    task->wake_ready = claim == KIN__WON_PARKING;
+    kin__wake_deliver(task);
+}
+
 bool kin__wake_task(struct kin__task *task, uint64_t ticket, uint32_t case_, int status)
 {
     enum kin__claim claim = kin__word_claim(task, ticket);
     if (claim == KIN__LOST)
         return false;
-    task->wait_status = status;
-    task->wait_case = case_;
-    task->wake_ready = claim == KIN__WON_PARKING;
-    kin__wake_deliver(task);
+    answer(task, claim, case_, status);
     return true;
 }
 
@@ -161,10 +168,21 @@ bool kin__wake(const struct kin__waiter *waiter, int status)
     return kin__wake_task(waiter->task, waiter->ticket, waiter->case_, status);
 }
 
+/* It runs, or will not be disturbed, and hears of it later. */
+static __attribute__((noinline)) void note_asked(struct kin__task *task)
+{
+    struct kin__sched *sched = kin__task_sched(task);
+    if (KIN__UNLIKELY(sched->tape != NULL))
+        kin__tape_asked(sched, task);
+}
+
 void kin__park_request(struct kin__task *task, uint64_t request)
 {
     uint64_t word = kin__word_request(task, request);
-    if ((word & KIN__SHIELD) && !(request & KIN__UNMASKABLE))
-        return;
-    (void)kin__wake_task(task, kin__word_ticket(word), UINT32_MAX, KIN_CANCELLED);
+    bool is_deaf = (word & KIN__SHIELD) && !(request & KIN__UNMASKABLE);
+    enum kin__claim claim = is_deaf ? KIN__LOST : kin__word_claim(task, kin__word_ticket(word));
+    if (claim != KIN__LOST)
+        answer(task, claim, UINT32_MAX, KIN_CANCELLED);
+    else if ((word & request) != request)
+        note_asked(task);
 }

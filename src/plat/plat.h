@@ -225,6 +225,7 @@ int kin__plat_random(void *buf, size_t size);
 
 struct kin__fault {
     uintptr_t address; /* what was touched */
+    bool is_fatal;     /* PASS ends the process: nobody else has a handler */
     uintptr_t pc, sp;  /* where the code was */
     bool in_libc;      /* pc lies in libc or the dynamic loader: their locks may be held */
     /* filled in by the resolver for KIN__FAULT_JUMP: call target(argument) on stack */
@@ -242,6 +243,14 @@ void kin__fault_fini(void);
 /* Gives the calling thread its alternate stack, takes it away again. 0 or -errno. */
 int kin__fault_thread_init(void);
 void kin__fault_thread_fini(void);
+
+/* ---- crashes (linux/crash.c) ---- */
+
+/* The hook is called, in a signal handler, when a signal is about to end the process that it has
+ * caused itself, other than by the faults above: SIGABRT and such, where nobody has a handler.
+ * Counted, with one hook for all. */
+void kin__crash_init(void (*hook)(void));
+void kin__crash_fini(void);
 
 /* ---- where a suspended flow stands (linux/backtrace.c) ---- */
 

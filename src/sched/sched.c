@@ -20,7 +20,7 @@ static void push_outside(struct kin__sched *sched, struct kin__task *task)
     (void)kin__add_relaxed(&sched->visitors, 1u);       /* relaxed: released by the queue's lock */
     (void)kin__add_relaxed(&sched->pushed_outside, 1u); /* alone: a counter */
     if (KIN__UNLIKELY(sched->tape != NULL))
-        kin__tape_pushed_outside(sched, task);
+        kin__tape_pushed(sched, task, false);
     kin__inject_push(&sched->inject, task, task, 1);
     kin__idle_wake_one(sched);
     (void)kin__sub_acq_rel(&sched->visitors, 1u); /* pairs with the load in wait_for_visitors */
@@ -28,12 +28,12 @@ static void push_outside(struct kin__sched *sched, struct kin__task *task)
 
 /* Notes a task that is about to become runnable. The caller's worker, if that is where it goes;
  * NULL: it goes to the global queue. */
-static struct kin__worker *note_local(const struct kin__sched *sched, const struct kin__task *task)
+static struct kin__worker *note_local(struct kin__sched *sched, const struct kin__task *task)
 {
     struct kin__worker *worker = kin__worker_self();
     if (KIN__LIKELY(!sched->tape) || !worker || worker->sched != sched)
         return NULL;
-    kin__tape_pushed(worker, task, kin__worker_current(worker));
+    kin__tape_pushed(sched, task, false);
     return worker;
 }
 

@@ -72,6 +72,34 @@ static uint16_t cut(int32_t status)
 
 /* ---- what is noted ---- */
 
+/* Where the calling thread notes something of a runtime: on its own worker's ring, or on the last
+ * one, for which the lock is needed; it is taken, too, if the caller wants it. */
+static struct kin__tape_ring *enter(struct kin__sched *sched, bool *is_locked)
+{
+    const struct kin__worker *self = kin__worker_self();
+    struct kin__tape *tape = sched->tape;
+    bool is_ours = self && self->sched == sched;
+    *is_locked = *is_locked || !is_ours;
+    if (*is_locked)
+        kin__lock_take(&tape->lock, KIN__RANK_LEAF);
+    return is_ours ? ring_of(self) : &tape->rings[tape->ring_count - 1];
+}
+
+static void leave(struct kin__sched *sched, bool is_locked)
+{
+    if (is_locked)
+        kin__lock_give(&sched->tape->lock, KIN__RANK_LEAF);
+}
+
+/* Who does what is noted on this ring: the running task, unless time or something outside does. */
+static const struct kin__task *actor(const struct kin__sched *sched,
+                                     const struct kin__tape_ring *ring)
+{
+    struct kin__worker *self = kin__worker_self();
+    bool is_task = self && self->sched == sched && ring->cause == KIN__TAPE_WAKE;
+    return is_task ? kin__worker_current(self) : NULL;
+}
+
 /* A task that somebody woke; its wait has been answered. */
 static void note_woken(const struct kin__tape *tape, struct kin__tape_ring *ring,
                        const struct kin__task *task, const struct kin__task *by)
@@ -94,31 +122,32 @@ static void note_spawned_locked(struct kin__tape *tape, struct kin__tape_ring *r
                                                       .task = low_of(task), .other = low_of(by)});
 }
 
-void kin__tape_pushed(struct kin__worker *worker, const struct kin__task *task,
-                      const struct kin__task *by)
+void kin__tape_pushed(struct kin__sched *sched, const struct kin__task *task, bool is_late)
 {
-    struct kin__tape *tape = worker->sched->tape;
-    if (task->stack) {
-        note_woken(tape, ring_of(worker), task, by);
-        return;
-    }
-    kin__lock_take(&tape->lock, KIN__RANK_LEAF);
-    note_spawned_locked(tape, ring_of(worker), task, by);
-    kin__lock_give(&tape->lock, KIN__RANK_LEAF);
+    bool is_locked = !task->stack; /* a new one gets a life */
+    struct kin__tape_ring *ring = enter(sched, &is_locked);
+    const struct kin__task *by = is_late ? NULL : actor(sched, ring);
+    if (task->stack)
+        note_woken(sched->tape, ring, task, by);
+    else
+        note_spawned_locked(sched->tape, ring, task, by);
+    leave(sched, is_locked);
 }
 
-void kin__tape_pushed_outside(struct kin__sched *sched, const struct kin__task *task)
+void kin__tape_asked(struct kin__sched *sched, const struct kin__task *task)
 {
-    struct kin__tape *tape = sched->tape;
-    struct kin__tape_ring *ring = &tape->rings[tape->ring_count - 1];
-    const struct kin__worker *self = kin__worker_self();
-    const struct kin__task *by = self && self->sched == sched ? kin__task_self() : NULL;
-    kin__lock_take(&tape->lock, KIN__RANK_LEAF);
-    if (task->stack)
-        note_woken(tape, ring, task, by);
-    else
-        note_spawned_locked(tape, ring, task, by);
-    kin__lock_give(&tape->lock, KIN__RANK_LEAF);
+    bool is_locked = false;
+    struct kin__tape_ring *ring = enter(sched, &is_locked);
+    note(sched->tape, ring, KIN__TAPE_ASK, low_of(task), low_of(actor(sched, ring)));
+    leave(sched, is_locked);
+}
+
+void kin__tape_drew(struct kin__worker *worker, uint32_t n, uint32_t which)
+{
+    const struct kin__tape *tape = worker->sched->tape;
+    struct kin__tape_note drawn = {.kind = KIN__TAPE_CASE, .argument = (uint16_t)which,
+                                   .task = low_of(kin__worker_current(worker)), .other = n};
+    note_at(tape, ring_of(worker), now_of(tape), &drawn);
 }
 
 void kin__tape_parked(struct kin__worker *worker, const struct kin__task *task)
@@ -169,12 +198,24 @@ void kin__tape_sleeps(struct kin__worker *worker, bool is_asleep)
 void kin__tape_report(struct kin__sched *sched, int status, uint64_t task)
 {
     struct kin__tape *tape = sched->tape;
-    if (kin__lock_try(&tape->lock, KIN__RANK_LEAF)) { /* who reports may be past caring for it */
+    if (kin__tape_lock_hasty(tape)) {
         note(tape, &tape->rings[tape->ring_count - 1], KIN__TAPE_REPORT, (uint32_t)task,
              (uint32_t)status);
-        kin__lock_give(&tape->lock, KIN__RANK_LEAF);
+        kin__tape_unlock_hasty(tape);
     }
     kin__tape_save(tape, true);
+}
+
+void kin__tape_crash(void)
+{
+    struct kin__worker *self = kin__worker_self();
+    const struct kin__task *task = self ? kin__worker_current(self) : NULL;
+    for (unsigned i = 1; i < KIN__SCHEDS_MAX; i++) {
+        struct kin__sched *sched = kin__load_acquire(&kin__scheds[i]); /* alone: what there is */
+        if (sched && sched->tape)
+            kin__tape_report(sched, KIN_PANICKED,
+                             task && self->sched == sched ? kin__task_id(task) : 0);
+    }
 }
 
 /* ---- tables around those of the runtime ---- */
@@ -248,8 +289,8 @@ static uint64_t ring_bytes(void)
 }
 
 /* KIN_RECORD is the path of a file; 1 stands for one in the current directory that is written only
- * when something bad happens. */
-static void choose_path(struct kin__tape *tape, const char *wish)
+ * when something bad happens. Runtimes beside the first have a number behind it. */
+static void choose_path(struct kin__tape *tape, const char *wish, unsigned number)
 {
     struct kin__text text;
     kin__text_init(&text, tape->path, sizeof(tape->path));
@@ -257,7 +298,11 @@ static void choose_path(struct kin__tape *tape, const char *wish)
     if (tape->saves_end)
         kin__text_str(&text, wish);
     else
-        kin__text_printf(&text, "kin-%u.kinrecord", kin__process_id());
+        kin__text_printf(&text, "kin-%u.kinrecord", tape->process);
+    if (number > 1)
+        kin__text_printf(&text, ".%u", number);
+    if (kin__text_is_full(&text))
+        tape->path[0] = '\0'; /* and not that of another file */
 }
 
 static void wrap_tables(struct kin__tape *tape, struct kin__sched *sched)
@@ -292,6 +337,7 @@ int kin__tape_open(struct kin__sched *sched)
         return -ENOMEM;
     }
     tape->began = kin__clock_now();
+    tape->process = kin__process_id();
     tape->size = size;
     tape->bytes = bytes;
     tape->ring_count = ring_count;
@@ -300,9 +346,10 @@ int kin__tape_open(struct kin__sched *sched)
             (struct kin__tape_entry *)(void *)((char *)tape + entries_at) + i * size;
         tape->rings[i].cause = KIN__TAPE_WAKE;
     }
-    choose_path(tape, wish);
+    choose_path(tape, wish, sched->number);
     wrap_tables(tape, sched);
     sched->tape = tape;
+    kin__crash_init(kin__tape_crash);
     return 0;
 }
 
@@ -313,6 +360,7 @@ void kin__tape_close(struct kin__sched *sched)
         return;
     if (tape->saves_end)
         kin__tape_save(tape, false);
+    kin__crash_fini();
     sched->owner = tape->owner_below;
     sched->source = tape->source_below;
     sched->tape = NULL;

@@ -48,6 +48,8 @@ enum kin__tape_kind {
     KIN__TAPE_TIMER,     /* the same by a deadline; other: what its wait answers, in full */
     KIN__TAPE_IO,        /* the same by something outside; other: as above */
     KIN__TAPE_CANCEL,    /* a wait of task was ended by a cancellation, by other */
+    KIN__TAPE_ASK,       /* task is to stop and was told by other; it runs, or will not hear yet */
+    KIN__TAPE_CASE,      /* task took a case of a select, the argument-th of other (ready ones) */
     KIN__TAPE_STEAL,     /* task was taken from worker argument, with other - 1 more */
     KIN__TAPE_END,       /* task is over; other: with what status */
     KIN__TAPE_SLEEP,     /* the worker has nothing to do, */
@@ -82,7 +84,8 @@ struct kin__tape {
     unsigned ring_count;  /* workers_max, and one for all others */
     size_t bytes;         /* of this and everything behind it */
     bool saves_end;       /* also when nothing happened */
-    char path[256];       /* of the file */
+    unsigned process;     /* whose file it is: a child that was forked has another */
+    char path[4096];      /* of the file */
     struct kin__owner_ops owner; /* tables of the runtime, with ours around them */
     const struct kin__owner_ops *owner_below;
     struct kin__source source;
@@ -111,12 +114,9 @@ const struct kin__outside *kin__tape_around(struct kin__sched *sched,
 
 /* ---- notes: the runtime has a tape; worker is the caller's own ---- */
 
-/* A task was put into a queue of the worker: a new one, or one that was woken; by: who saw to
- * that, NULL: not known. */
-void kin__tape_pushed(struct kin__worker *worker, const struct kin__task *task,
-                      const struct kin__task *by);
-/* The same into the global queue, by anybody; before it is there. */
-void kin__tape_pushed_outside(struct kin__sched *sched, const struct kin__task *task);
+/* A task is about to be put into a queue, by anybody: a new one, or one that was woken; is_late:
+ * some time ago, and who that was is not known. */
+void kin__tape_pushed(struct kin__sched *sched, const struct kin__task *task, bool is_late);
 /* The worker goes on with task; whoever ran there parks, yields or, if it lends its stack to task,
  * lends. */
 void kin__tape_picked(struct kin__worker *worker, const struct kin__task *task, bool is_lent);
@@ -125,8 +125,16 @@ void kin__tape_parked(struct kin__worker *worker, const struct kin__task *task);
 void kin__tape_stole(struct kin__worker *worker, const struct kin__worker *victim,
                      const struct kin__task *task, uint32_t count);
 void kin__tape_sleeps(struct kin__worker *worker, bool is_asleep);
-/* Somebody is told of something bad: writes the file, unless that was done before. */
+/* The running task had n ready cases of a select to take one from, and took this; counted from 0.
+ * Called when worker->attention has KIN__TAPED. */
+void kin__tape_drew(struct kin__worker *worker, uint32_t n, uint32_t which);
+/* A task was asked to stop, which ended no wait of it; by anybody. */
+void kin__tape_asked(struct kin__sched *sched, const struct kin__task *task);
+/* Somebody is told of something bad: writes the file, unless that was done before. From anywhere, a
+ * signal handler among them, with any lock held. */
 void kin__tape_report(struct kin__sched *sched, int status, uint64_t task);
+/* The process is about to end by a signal: the same for every runtime that is recorded. */
+void kin__tape_crash(void);
 
 /* ---- dumps (tape_dump.c) ---- */
 
@@ -143,11 +151,22 @@ bool kin__tape_read(const struct kin__tape *tape, const struct kin__tape_ring *r
                     uint64_t epoch, struct kin__tape_note *out);
 /* The text that the other of a PARK stands for. */
 const char *kin__tape_word(uint32_t other);
-/* Writes all of it as text. 0, or -EBUSY when somebody else does. is_hasty: the process is about to
- * abort, and locks may be held for ever. */
+/* The lock of somebody in haste, for whom it may be held for ever, by the caller itself perhaps,
+ * and who may hold any other. */
+bool kin__tape_lock_hasty(struct kin__tape *tape);
+void kin__tape_unlock_hasty(struct kin__tape *tape);
+/* Writes all of it as text. 0, -EBUSY when somebody else does, or -errno of a write that failed.
+ * is_hasty: as above. */
 int kin__tape_dump(struct kin__tape *tape, int fd, bool is_hasty);
 /* Writes the file, once. */
 void kin__tape_save(struct kin__tape *tape, bool is_hasty);
+
+/* Whether the other of such a note is a task. */
+static inline bool kin__tape_has_other(unsigned kind)
+{
+    return kind == KIN__TAPE_SPAWN || kind == KIN__TAPE_WAKE || kind == KIN__TAPE_CANCEL ||
+           kind == KIN__TAPE_ASK;
+}
 
 extern const char kin__tape_words[]; /* where the texts of parks are counted from */
 extern const char *const kin__tape_kinds[KIN__TAPE_KINDS];

@@ -14,9 +14,10 @@
  *     16 spawn 1 0 0
  *     end
  *
- * A task that has no number is 0. The other is a task for spawn, wake and cancel, a word for park,
- * and a number else; the argument is a status or a worker. Names and words have no blanks, percent
- * signs or bytes outside of ASCII: these are written as %xx. Times of one ring never go back.
+ * A task that has no number is 0. The other is a task for spawn, wake, cancel and ask, a word for
+ * park, and a number else; the argument is a status, a worker or a case. Names and words have no
+ * blanks, percent signs or bytes outside of ASCII: these are written as %xx. Times of one ring
+ * never go back.
  *
  * Rings go on while they are written down. First it is noted how far each goes; then the lives are
  * listed, of which none is replaced as long as this takes: so every task of an entry that counts is
@@ -28,6 +29,8 @@
 #include "plat/plat.h"
 #include "sched/sched.h"
 
+#include <kin/status.h>
+
 #include <errno.h>
 #include <fcntl.h>
 
@@ -37,8 +40,8 @@
 const char kin__tape_words[] = "";
 
 const char *const kin__tape_kinds[KIN__TAPE_KINDS] = {
-    "?",     "spawn",  "run",   "park", "yield", "lend",  "wake",   "timer",
-    "io",    "cancel", "steal", "end",  "sleep", "awake", "report", "clock"};
+    "?",      "spawn", "run",  "park",  "yield", "lend", "wake",  "timer",  "io",
+    "cancel", "ask",   "case", "steal", "end",   "sleep", "awake", "report", "clock"};
 
 const char *kin__tape_word(uint32_t other)
 {
@@ -67,13 +70,16 @@ bool kin__tape_read(const struct kin__tape *tape, const struct kin__tape_ring *r
 struct dump {
     struct kin__tape *tape;
     int fd;
+    int rc; /* of the first write that failed */
     bool is_hasty;
+    bool is_blind; /* whoever has the lock will not give it: goes on without */
     struct kin__text text; /* in the tape's page */
 };
 
 static void flush(struct dump *dump)
 {
-    kin__plat_write(dump->fd, dump->text.buf, dump->text.len);
+    if (dump->rc == 0)
+        dump->rc = kin__plat_write(dump->fd, dump->text.buf, dump->text.len);
     kin__text_cut(&dump->text, 0);
 }
 
@@ -84,23 +90,36 @@ static void begin_line(struct dump *dump)
         flush(dump);
 }
 
-static bool lock(const struct dump *dump)
+bool kin__tape_lock_hasty(struct kin__tape *tape)
 {
-    if (!dump->is_hasty) {
-        kin__lock_take(&dump->tape->lock, KIN__RANK_LEAF);
-        return true;
-    }
-    for (unsigned i = 0; i < LOCK_TRIES; i++) {
-        if (kin__lock_try(&dump->tape->lock, KIN__RANK_LEAF))
+    for (unsigned i = 0; i < LOCK_TRIES; i++) { /* no rank: a crash comes with any lock held */
+        /* pairs with the release in kin__lock_give and below */
+        if (kin__xchg_acquire(&tape->lock.word, 1u) == 0)
             return true;
         kin__thread_yield();
     }
     return false;
 }
 
+void kin__tape_unlock_hasty(struct kin__tape *tape)
+{
+    kin__store_release(&tape->lock.word, 0u); /* pairs with the acquires above and of others */
+}
+
+static void lock(struct dump *dump)
+{
+    if (!dump->is_hasty)
+        kin__lock_take(&dump->tape->lock, KIN__RANK_LEAF);
+    else
+        dump->is_blind = dump->is_blind || !kin__tape_lock_hasty(dump->tape);
+}
+
 static void unlock(const struct dump *dump)
 {
-    kin__lock_give(&dump->tape->lock, KIN__RANK_LEAF);
+    if (!dump->is_hasty)
+        kin__lock_give(&dump->tape->lock, KIN__RANK_LEAF);
+    else if (!dump->is_blind)
+        kin__tape_unlock_hasty(dump->tape);
 }
 
 static void put_word(struct kin__text *text, const char *word)
@@ -116,13 +135,11 @@ static void put_word(struct kin__text *text, const char *word)
     }
 }
 
-static bool freeze(const struct dump *dump, bool is_frozen)
+static void freeze(struct dump *dump, bool is_frozen)
 {
-    if (!lock(dump))
-        return false;
+    lock(dump);
     dump->tape->lives.is_frozen = is_frozen;
     unlock(dump);
-    return true;
 }
 
 static void put_lives(struct dump *dump)
@@ -130,8 +147,7 @@ static void put_lives(struct dump *dump)
     const struct kin__lives *lives = &dump->tape->lives;
     for (uint32_t place = 1; place < lives->size; place++) { /* ends: with those in use */
         begin_line(dump);
-        if (!lock(dump))
-            return;
+        lock(dump);
         bool is_used = place <= lives->used;
         if (is_used) {
             const struct kin__life *life = &lives->table[place];
@@ -148,21 +164,20 @@ static void put_lives(struct dump *dump)
 }
 
 /* The number of a task in this dump; 0: it has none. */
-static uint32_t number_of(const struct dump *dump, uint32_t low, uint64_t when)
+static uint32_t number_of(struct dump *dump, uint32_t low, uint64_t when)
 {
-    uint32_t place = 0;
-    if (low && lock(dump)) {
-        place = kin__lives_find_locked(&dump->tape->lives, low, when);
-        unlock(dump);
-    }
+    if (!low)
+        return 0;
+    lock(dump);
+    uint32_t place = kin__lives_find_locked(&dump->tape->lives, low, when);
+    unlock(dump);
     return place;
 }
 
 static void put_note(struct dump *dump, const struct kin__tape_note *note)
 {
     struct kin__text *text = &dump->text;
-    bool has_other = note->kind == KIN__TAPE_SPAWN || note->kind == KIN__TAPE_WAKE ||
-                     note->kind == KIN__TAPE_CANCEL;
+    bool has_other = kin__tape_has_other(note->kind);
     begin_line(dump);
     kin__text_printf(text, "%llu %s %u ", (unsigned long long)note->when << KIN__TAPE_UNIT_SHIFT,
                      kin__tape_kinds[note->kind < KIN__TAPE_KINDS ? note->kind : 0],
@@ -222,7 +237,7 @@ int kin__tape_dump(struct kin__tape *tape, int fd, bool is_hasty)
     if (kin__xchg_acquire(&tape->is_dumping, 1u)) /* pairs with the release below */
         return -EBUSY;
     kin__text_init(&dump.text, tape->page, sizeof(tape->page));
-    bool has_frozen = freeze(&dump, true);
+    freeze(&dump, true);
     unsigned rings = tape->ring_count;
     kin__text_printf(&dump.text, "kinrecord 1\nworkers %u\n", rings - 1);
     for (unsigned i = 0; i < rings; i++) /* pairs with the release in put */
@@ -233,19 +248,33 @@ int kin__tape_dump(struct kin__tape *tape, int fd, bool is_hasty)
     begin_line(&dump);
     kin__text_str(&dump.text, "end\n");
     flush(&dump);
-    if (has_frozen)
-        (void)freeze(&dump, false);
+    freeze(&dump, false);
     kin__store_release(&tape->is_dumping, 0u); /* pairs with the exchange above */
-    return 0;
+    return dump.rc;
+}
+
+static void complain(const struct kin__tape *tape, int rc)
+{
+    char memory[512];
+    struct kin__text text;
+    kin__text_init(&text, memory, sizeof(memory));
+    kin__text_printf(&text, "kin: the record cannot be written to '%.300s': %s", tape->path,
+                     kin_status_text(rc));
+    kin__text_end_line(&text);
+    (void)kin__plat_write(2, memory, text.len);
 }
 
 void kin__tape_save(struct kin__tape *tape, bool is_hasty)
 {
-    if (kin__xchg_acq_rel(&tape->is_saved, 1u)) /* alone: who is first */
+    if (tape->process != kin__process_id() ||
+        kin__xchg_acq_rel(&tape->is_saved, 1u)) /* alone: who is first */
         return;
-    int fd = kin__file_open(tape->path, O_WRONLY | O_CREAT | O_TRUNC, 0644, true);
-    if (fd < 0)
-        return;
-    (void)kin__tape_dump(tape, fd, is_hasty);
-    (void)kin__fd_close(fd);
+    int fd = kin__file_open(tape->path, O_WRONLY | O_CREAT | O_TRUNC, 0644, true), rc = fd;
+    if (fd >= 0) {
+        rc = kin__tape_dump(tape, fd, is_hasty);
+        int closed = kin__fd_close(fd);
+        rc = rc < 0 ? rc : closed;
+    }
+    if (rc < 0)
+        complain(tape, rc);
 }

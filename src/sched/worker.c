@@ -431,7 +431,7 @@ uint64_t kin__worker_load(struct kin__worker *worker)
 static __attribute__((noinline)) void push_late(struct kin__worker *worker, struct kin__task *task)
 {
     if (worker->sched->tape)
-        kin__tape_pushed(worker, task, NULL);
+        kin__tape_pushed(worker->sched, task, true);
     push_ready(worker, task);
 }
 
@@ -497,13 +497,13 @@ static __attribute__((noinline)) void run(struct kin__worker *worker, struct kin
 {
     int rc = KIN_CANCELLED;
     void *arg;
-    if (mount(worker, task, &arg)) {
-        kin__context_enter(&task->ctx, lender);
+    bool begins = mount(worker, task, &arg);
+    kin__context_enter(&task->ctx, lender);
+    if (KIN__LIKELY(begins))
         rc = kin__call_clean_raw(&task->escape, task->fn, arg);
-        if (KIN__UNLIKELY(task->flags & KIN__TASK_EXTRA))
-            rc = kin__worker_self()->sched->owner->conclude(task, rc);
-        kin__context_leave(&task->ctx, lender);
-    }
+    if (KIN__UNLIKELY(task->flags & KIN__TASK_EXTRA))
+        rc = kin__worker_self()->sched->owner->conclude(task, rc);
+    kin__context_leave(&task->ctx, lender);
     finish(task, rc);
 }
 
@@ -514,13 +514,13 @@ static __attribute__((noinline)) void run_borrowing(struct kin__worker *worker,
 {
     int rc = KIN_CANCELLED;
     void *arg;
-    if (mount(worker, task, &arg)) {
-        kin__context_enter(&task->ctx, lender);
+    bool begins = mount(worker, task, &arg);
+    kin__context_enter(&task->ctx, lender);
+    if (KIN__LIKELY(begins))
         rc = kin__call_raw(&task->escape, task->fn, arg);
-        if (KIN__UNLIKELY(task->flags & KIN__TASK_EXTRA))
-            rc = kin__worker_self()->sched->owner->conclude(task, rc);
-        kin__context_leave(&task->ctx, lender);
-    }
+    if (KIN__UNLIKELY(task->flags & KIN__TASK_EXTRA))
+        rc = kin__worker_self()->sched->owner->conclude(task, rc);
+    kin__context_leave(&task->ctx, lender);
     finish(task, rc);
 }
 

@@ -15,6 +15,7 @@
 
 #include "base/text.h"
 #include "plat/plat.h"
+#include "sched/tape.h"
 #include "scope/scope.h"
 #include "task/word.h"
 
@@ -75,8 +76,11 @@ static enum kin__fault_action resolve(struct kin__fault *fault)
 {
     struct kin__worker *worker = kin__worker_self();
     struct kin__task *task = worker ? kin__worker_current(worker) : NULL;
-    if (!task || !worker->stack || !kin__stack_in_guard(worker->stack, fault->address))
+    if (!task || !worker->stack || !kin__stack_in_guard(worker->stack, fault->address)) {
+        if (fault->is_fatal)
+            kin__tape_crash();
         return KIN__FAULT_PASS;
+    }
     /* A cleanup may overflow as well as the body, and each may use the spare stack after the other;
      * not the one that runs on it already. */
     struct kin__stack *spare = task->flags & KIN__TASK_SPARE ? task->spare : NULL;
@@ -95,6 +99,7 @@ static enum kin__fault_action resolve(struct kin__fault *fault)
         kin__text_str(&text, fault->in_libc ? ", inside libc: aborting" : ": aborting");
         kin__text_end_line(&text);
         kin__plat_write(2, memory, text.len);
+        kin__tape_crash();
         return KIN__FAULT_ABORT;
     }
     worker->spare = spare;

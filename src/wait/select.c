@@ -21,6 +21,7 @@
 #include "base/bits.h"
 #include "plat/plat.h"
 #include "sched/entry.h"
+#include "sched/tape.h"
 #include "task/budget.h"
 #include "wait/chan.h"
 #include "wait/ender.h"
@@ -318,7 +319,10 @@ static __attribute__((noinline)) void draw(const struct choice *choice, uint32_t
 #ifdef KIN__LAB
     uint64_t drawn = at + kin__lab_choose(KIN__LAB_CASE, choice->tries - at, "select");
 #else
-    uint64_t drawn = at + kin__rng_below(&kin__worker_self()->rng, choice->tries - at);
+    struct kin__worker *worker = kin__worker_self();
+    uint64_t drawn = at + kin__rng_below(&worker->rng, choice->tries - at);
+    if (KIN__UNLIKELY(kin__load_relaxed(&worker->attention) & KIN__TAPED)) /* alone: its own bit */
+        kin__tape_drew(worker, choice->tries - at, (uint32_t)drawn - at);
 #endif
     uint16_t swapped = ready[drawn];
     ready[drawn] = ready[at];
@@ -464,7 +468,7 @@ static inline __attribute__((always_inline)) int choose(struct choice *choice,
     int rc = look(choice);
     if (KIN__UNLIKELY(rc < 0))
         return rc;
-    if (KIN__LIKELY(!kin__chan_may_yield(task)))
+    if (KIN__LIKELY(!kin__op_may_yield(task)))
         rc = kin__op(task, choice->needs, deadline);
     else
         rc = charge_slow(choice, task, deadline, &dead);

@@ -22,7 +22,8 @@ static void read_all_kinds(void)
              "1000 run 1 0 0\n1100 spawn 2 1 0\n1150 spawn 3 1 0\n1200 lend 1 0 0\n1210 run 3 0 0\n"
              "1300 yield 3 0 0\n1310 run 3 0 0\n1400 end 3 -4112 0\n1500 park 1 nursery 0\n"
              "1600 sleep 0 0 0\n1700 timer 2 -4098 -4098\n1800 awake 0 0 0\n1900 run 2 0 0\n"
-             "2000 io 2 77 77\n2100 cancel 1 2 -4097\n2200 wake 1 2 0\n"
+             "2000 io 2 77 77\n2100 cancel 1 2 -4097\n2150 ask 1 2 0\n2160 case 2 3 1\n"
+             "2200 wake 1 2 0\n"
              "ring 1 0\n1120 steal 2 1 0\n1130 run 2 0 0\n1140 park 2 sleep 0\n"
              "ring - 0\n16 spawn 1 0 0\n2300 report 2 -4105 0\nend\n");
     dump = (struct kin__dump){0};
@@ -49,6 +50,8 @@ KIN_TEST(every_event_has_its_words, "")
     EXPECT(strstr(memory, "root/0 is woken by time, its wait answers KIN_") != NULL);
     EXPECT(strstr(memory, "root/0 is woken by I/O, its wait answers 77\n") != NULL);
     EXPECT(strstr(memory, "root is cancelled by root/0") != NULL);
+    EXPECT(strstr(memory, "root is asked to stop by root/0, and goes on\n") != NULL);
+    EXPECT(strstr(memory, "root/0 selects: case 2 of 3 that are ready\n") != NULL);
     EXPECT(strstr(memory, "worker 0 sleeps\n") != NULL);
     EXPECT(strstr(memory, "root/0 REPORT: KIN_") != NULL);
     kin__dump_release(&dump);

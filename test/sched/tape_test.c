@@ -204,6 +204,116 @@ KIN_TEST(ends_have_their_status_and_cancellations_their_reason, "")
     forget(&record);
 }
 
+static int yield_until_asked(void *arg)
+{
+    (void)arg;
+    while (!kin_cancelled()) /* ends: it is */
+        (void)!kin_yield();
+    return 0;
+}
+
+static int wait_masked(void *arg)
+{
+    int got;
+    (void)arg;
+    kin_mask();
+    int rc = kin_chan_recv(chan, &got, KIN_NEVER);
+    kin_unmask();
+    return rc;
+}
+
+static int ask_both(void *arg)
+{
+    int item = 1;
+    (void)arg;
+    EXPECT_EQ(kin_chan_create(&chan, sizeof(int), 0), 0);
+    KIN_NURSERY(n);
+    EXPECT_EQ(kin_spawn(&n, yield_until_asked, NULL), 0);
+    EXPECT_EQ(kin_spawn(&n, wait_masked, NULL), 0);
+    EXPECT_EQ(kin_yield(), 0); /* both have begun */
+    EXPECT_EQ(kin_yield(), 0);
+    kin_nursery_cancel(&n, 0);
+    kin_nursery_cancel(&n, 0); /* no news */
+    kin_mask();
+    EXPECT_EQ(kin_chan_send(chan, &item, KIN_NEVER), 0);
+    kin_unmask();
+    (void)!kin_nursery_join(&n, NULL);
+    kin_chan_unref(chan);
+    return 0;
+}
+
+KIN_TEST(who_is_asked_to_stop_and_goes_on_is_noted, "")
+{
+    struct record record = run_recorded(1, ask_both, NULL);
+    char root[16];
+    snprintf(root, sizeof root, "%u", find_path(&record, "root"));
+    for (unsigned i = 0; i < 2; i++) {
+        const struct line *ask = only(&record, "ask", find_path(&record, i ? "root/1" : "root/0"));
+        EXPECT(ask != NULL);
+        EXPECT_STR(ask->other, root);
+    }
+    EXPECT_EQ(count_kind(&record, "cancel"), 0);
+    forget(&record);
+}
+
+static int late(void *arg)
+{
+    (void)arg;
+    KIN_NURSERY(n, .deadline = kin_after(KIN_MS(1)));
+    EXPECT_EQ(kin_spawn(&n, stay, NULL), 0);
+    while (!kin_cancelled()) /* ends: at the deadline, which comes while somebody runs */
+        (void)!kin_yield();
+    (void)!kin_nursery_join(&n, NULL);
+    return 0;
+}
+
+KIN_TEST(what_comes_with_time_is_nobodys_doing, "")
+{
+    struct record record = run_recorded(1, late, NULL);
+    const struct line *cancel = only(&record, "cancel", find_path(&record, "root/0"));
+    EXPECT(cancel != NULL);
+    EXPECT_STR(cancel->other, "0");
+    forget(&record);
+}
+
+static int took[8]; /* the index that each select answered */
+
+static int select_some(void *arg)
+{
+    struct kin_chan *chans[3];
+    int item = 1;
+    (void)arg;
+    for (int i = 0; i < 3; i++)
+        EXPECT_EQ(kin_chan_create(&chans[i], sizeof(int), 8), 0);
+    for (int i = 0; i < 24; i++)
+        EXPECT_EQ(kin_chan_send(chans[i % 3], &item, KIN_NEVER), 0);
+    for (int i = 0; i < 8; i++) {
+        struct kin_case cases[] = {kin_case_recv(chans[0], &item), kin_case_recv(chans[1], &item),
+                                   kin_case_recv(chans[2], &item)};
+        took[i] = i == 7 ? kin_select_ordered(cases, 3, KIN_NEVER)
+                         : kin_select(cases, 3, KIN_NEVER);
+    }
+    for (int i = 0; i < 3; i++)
+        kin_chan_unref(chans[i]);
+    return 0;
+}
+
+KIN_TEST(which_ready_case_was_taken_is_noted, "")
+{
+    struct record record = run_recorded(1, select_some, NULL);
+    int seen = 0;
+    for (size_t i = 0; i < record.count; i++) {
+        const struct line *line = &record.lines[i];
+        if (!is_kind(line, "case"))
+            continue;
+        EXPECT_EQ(line->task, 1);
+        EXPECT_STR(line->other, "3");
+        EXPECT_EQ(line->argument, took[seen++]);
+    }
+    EXPECT_EQ(seen, 7); /* in order there is nothing to choose */
+    forget(&record);
+}
+
 static int read_pipe(void *arg)
 {
     char byte;

@@ -222,6 +222,15 @@ static void pass_default(int signo, const siginfo_t *info)
         (void)syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), signo);
 }
 
+/* Whether nobody was there before us. */
+static bool is_last(int signo)
+{
+    const struct sigaction *before = &previous[signo == SIGSEGV ? 0 : 1];
+
+    return !(before->sa_flags & SA_SIGINFO) &&
+           (before->sa_handler == SIG_DFL || before->sa_handler == SIG_IGN);
+}
+
 static void pass_on(int signo, siginfo_t *info, ucontext_t *context)
 {
     const struct sigaction *before = &previous[signo == SIGSEGV ? 0 : 1];
@@ -229,8 +238,7 @@ static void pass_on(int signo, siginfo_t *info, ucontext_t *context)
 
     if (!(before->sa_flags & SA_SIGINFO) && before->sa_handler == SIG_IGN && info->si_code <= 0)
         return;
-    if (!(before->sa_flags & SA_SIGINFO) &&
-        (before->sa_handler == SIG_DFL || before->sa_handler == SIG_IGN)) {
+    if (is_last(signo)) {
         pass_default(signo, info);
         return;
     }
@@ -250,7 +258,7 @@ static void on_fault(int signo, siginfo_t *info, void *context_)
     const int error = errno;
     resolve_fn *resolve = kin__load_acquire(&resolver); /* pairs with the release in init */
     enum kin__fault_action action = KIN__FAULT_PASS;
-    struct kin__fault fault = {.address = (uintptr_t)info->si_addr};
+    struct kin__fault fault = {.address = (uintptr_t)info->si_addr, .is_fatal = is_last(signo)};
 
     /* A code above 0 means that the kernel found it, not that somebody sent it. */
     if (resolve && info->si_code > 0) {
