@@ -27,8 +27,8 @@ enum { CLIENTS = 40, CONNECTIONS = 8, LINE_MAX = 64, BYTES_MAX = 4096, LINES = 1
 
 struct server {
     int listener;
-    kin_time idle;       /* how long a client may say nothing */
-    int served, refused; /* connections; one worker runs this program, so plain numbers do */
+    kin_time idle;               /* how long a client may say nothing */
+    _Atomic int served, refused; /* connections, which end on any worker */
 };
 
 struct conn {
@@ -49,6 +49,12 @@ static const char *rule_of(int rc)
     default:
         return NULL;
     }
+}
+
+/* A connection is its task's to close, even of one that is cancelled before it begins. */
+static void hang_up(void *arg)
+{
+    kin_close(((struct conn *)arg)->fd);
 }
 
 static int echo(void *arg)
@@ -78,7 +84,6 @@ static int echo(void *arg)
     }
     kin_ignore(kin_writer_flush(&out, kin_after(idle)));
     kin_ignore(kin_shutdown(conn->fd, SHUT_RDWR));
-    kin_close(conn->fd);
     return 0; /* a client that misbehaves is no failure of the server */
 }
 
@@ -88,12 +93,13 @@ static int serve(void *arg)
     struct kin_spawn_options when_there_is_room = KIN_SPAWN_OPTIONS_INIT;
     int conn, rc;
     when_there_is_room.slot_deadline = KIN_NEVER;
+    when_there_is_room.cleanup = hang_up;
     KIN_NURSERY(n, .name = "connections", .tasks_max = CONNECTIONS);
     while ((rc = kin_accept(server->listener, &conn, KIN_NEVER)) == 0) { /* ends: when closed */
         struct conn one = {server, conn};
         rc = kin_spawn_with(&n, &when_there_is_room, echo, &one, sizeof(one), NULL);
         if (rc < 0) {
-            kin_close(conn);
+            hang_up(&one); /* it is still ours */
             break;
         }
     }
@@ -231,7 +237,5 @@ static int serve_all(void *arg)
 
 int main(int argc, char **argv)
 {
-    struct kin_config config = KIN_CONFIG_INIT;
-    config.workers = 1;
-    return kin_run(&config, argc > 1 ? serve_all : show, argv) == 0 ? 0 : 1;
+    return kin_run(NULL, argc > 1 ? serve_all : show, argv) == 0 ? 0 : 1;
 }

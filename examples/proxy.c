@@ -37,6 +37,12 @@ struct conn {
     int client;
 };
 
+/* A client is its task's to close, even of one that is cancelled before it begins. */
+static void hang_up(void *arg)
+{
+    kin_close(((struct conn *)arg)->client);
+}
+
 static int relay(void *arg)
 {
     struct conn *conn = arg;
@@ -50,7 +56,6 @@ static int relay(void *arg)
         kin_ignore(kin_nursery_join(&n, NULL)); /* a side that breaks off is its own business */
         kin_close(server);
     }
-    kin_close(conn->client);
     return 0;
 }
 
@@ -65,12 +70,13 @@ static int serve(void *arg)
     struct kin_spawn_options when_there_is_room = KIN_SPAWN_OPTIONS_INIT;
     int client, rc;
     when_there_is_room.slot_deadline = KIN_NEVER;
+    when_there_is_room.cleanup = hang_up;
     KIN_NURSERY(n, .name = "proxy", .tasks_max = CONNECTIONS);
     while ((rc = kin_accept(proxy->listener, &client, KIN_NEVER)) == 0) { /* ends: when closed */
         struct conn conn = {proxy->target, client};
         rc = kin_spawn_with(&n, &when_there_is_room, relay, &conn, sizeof(conn), NULL);
         if (rc < 0) {
-            kin_close(client);
+            hang_up(&conn); /* it is still ours */
             break;
         }
     }
@@ -79,6 +85,11 @@ static int serve(void *arg)
 }
 
 /* ---- a server and clients to show it ---- */
+
+static void close_it(void *fd)
+{
+    kin_close(*(int *)fd);
+}
 
 /* Answers with the sum of all bytes, once the client has said all. */
 static int sum_up(void *arg)
@@ -95,18 +106,22 @@ static int sum_up(void *arg)
     }
     if (rc == 0)
         rc = kin_write(fd, &sum, sizeof(sum), NULL, KIN_NEVER);
-    kin_close(fd);
     return rc;
 }
 
 static int serve_sums(void *arg)
 {
+    struct kin_spawn_options owning = KIN_SPAWN_OPTIONS_INIT;
     int conn, rc = 0;
+    owning.cleanup = close_it;
     KIN_NURSERY(n);
     for (int i = 0; i < CLIENTS && rc == 0; i++) {
         rc = kin_accept(*(int *)arg, &conn, KIN_NEVER);
-        if (rc == 0)
-            rc = kin_spawn_copy(&n, sum_up, KIN_ARGS(int, conn));
+        if (rc < 0)
+            break;
+        rc = kin_spawn_with(&n, &owning, sum_up, &conn, sizeof(conn), NULL);
+        if (rc < 0)
+            kin_close(conn);
     }
     return rc < 0 ? rc : kin_nursery_join(&n, NULL);
 }

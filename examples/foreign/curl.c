@@ -101,6 +101,12 @@ static int run_transfers(CURLM *multi, kin_time deadline)
 
 /* ---- a server with one page ---- */
 
+/* A connection is its child's to close, even of one that never began. */
+static void hang_up(void *conn)
+{
+    kin_close(*(int *)conn);
+}
+
 static int serve_one(void *arg)
 {
     int fd = *(int *)arg;
@@ -125,18 +131,21 @@ static int serve_one(void *arg)
         if (rc < 0)
             break;
     }
-    kin_close(fd);
     return 0;
 }
 
 static int serve(void *arg)
 {
+    struct kin_spawn_options owning = KIN_SPAWN_OPTIONS_INIT;
     int conn, rc;
+    owning.cleanup = hang_up;
     KIN_NURSERY(n);
     while ((rc = kin_accept(*(int *)arg, &conn, KIN_NEVER)) == 0) { /* ends: when it is closed */
-        rc = kin_spawn_copy(&n, serve_one, KIN_ARGS(int, conn));
-        if (rc < 0)
+        rc = kin_spawn_with(&n, &owning, serve_one, &conn, sizeof(conn), NULL);
+        if (rc < 0) {
+            hang_up(&conn);
             break;
+        }
     }
     int ended = kin_nursery_join(&n, NULL);
     return rc == KIN_CLOSED ? ended : rc;

@@ -78,6 +78,12 @@ static int hear_word(struct kin_reader *in, char *word, size_t cap)
     return rc;
 }
 
+/* A connection is its child's to close, even of one that never began. */
+static void hang_up(void *conn)
+{
+    kin_close(*(int *)conn);
+}
+
 static int serve_one(void *arg)
 {
     int fd = *(int *)arg;
@@ -107,18 +113,22 @@ static int serve_one(void *arg)
         if (rc < 0)
             break;
     }
-    kin_close(fd);
     return rc < 0 ? rc : 0;
 }
 
 static int serve(void *arg)
 {
+    struct kin_spawn_options owning = KIN_SPAWN_OPTIONS_INIT;
     int conn, rc = 0;
+    owning.cleanup = hang_up;
     KIN_NURSERY(n);
     for (int i = 0; i < CLIENTS && rc == 0; i++) {
         rc = kin_accept(*(int *)arg, &conn, KIN_NEVER);
-        if (rc == 0)
-            rc = kin_spawn_copy(&n, serve_one, KIN_ARGS(int, conn));
+        if (rc < 0)
+            break;
+        rc = kin_spawn_with(&n, &owning, serve_one, &conn, sizeof(conn), NULL);
+        if (rc < 0)
+            hang_up(&conn);
     }
     return rc < 0 ? rc : kin_nursery_join(&n, NULL);
 }

@@ -106,10 +106,11 @@ struct kin_spawn_options {
     enum kin_priority priority;
     size_t stack_max_bytes;           /* 0: the runtime's */
     kin_time slot_deadline;           /* how long to wait for room under tasks_max; 0: not at all */
+    void (*cleanup)(void *arg);       /* its first cleanup: see kin_spawn_with; NULL: none */
 };
 #define KIN_SPAWN_OPTIONS_INIT                                                                     \
     { sizeof(struct kin_spawn_options), 0, { 0, 0, 0, 0, 0 }, { 0, 0, 0, 0, 0 }, 0,                \
-      KIN_PRIORITY_NORMAL, 0, 0 }
+      KIN_PRIORITY_NORMAL, 0, 0, 0 }
 
 /**
  * kin_nursery_open - open a nursery in the running task.
@@ -150,7 +151,8 @@ KIN_API KIN_MUST_USE int kin_nursery_open(struct kin_nursery *n,
  * @fn:  what the child runs.
  * @arg: handed to fn; must live until the join.
  *
- * A refused spawn leaves nothing behind.
+ * A refused spawn leaves nothing behind. A child that is cancelled before it begins never runs: for
+ * what it is to give back see the cleanup of kin_spawn_with.
  *
  * Example:
  *     int half(void *part);
@@ -221,16 +223,32 @@ KIN_API KIN_MUST_USE int kin_spawn_copy(struct kin_nursery *n, kin_task_fn *fn, 
  * blocks meanwhile. What is known of a child with a name (192 bytes) stays with the nursery until
  * that is released, so a nursery that lives for long should not ask for names that nobody needs.
  *
- * Example:
- *     int serve(void *connection);
+ * What the child is to give back, such as a descriptor, is handed over with options->cleanup. The
+ * child then begins with that cleanup of its argument, or of the copy, as if kin_defer were the
+ * first thing it does; but it runs, too, in a child that is cancelled before it begins and never
+ * gets to its body. A refused spawn runs nothing: what was to be handed over is still the caller's.
+ * When there is no memory for the child's stack the cleanup runs outside of a task, where it cannot
+ * wait.
  *
- *     int serve_one(struct kin_nursery *n, void *connection)
+ * Example:
+ *     int serve(void *conn);
+ *
+ *     void hang_up(void *conn)
+ *     {
+ *         kin_ignore(kin_close(*(int *)conn));
+ *     }
+ *
+ *     int serve_one(struct kin_nursery *n, int conn)
  *     {
  *         struct kin_spawn_options options = KIN_SPAWN_OPTIONS_INIT;
  *         options.name = "connection";
  *         options.caps = KIN_CAP_TIME | KIN_CAP_NET;
  *         options.slot_deadline = kin_after(KIN_SEC(1));
- *         return kin_spawn_with(n, &options, serve, connection, 0, NULL);
+ *         options.cleanup = hang_up;
+ *         int rc = kin_spawn_with(n, &options, serve, &conn, sizeof conn, NULL);
+ *         if (rc < 0)
+ *             hang_up(&conn);
+ *         return rc;
  *     }
  *
  * From:    anywhere

@@ -21,7 +21,12 @@ void kin__local_destroy(struct kin__task *task);
 /* Gives back the memory of the table alone. */
 void kin__local_free(struct kin__locals *locals);
 
-/* cleanup.c: gives back the memory of the table alone. */
+/* cleanup.c: the first cleanup of a child that is being made; its arg is yet to be said. False: no
+ * memory. */
+bool kin__cleanup_plan(struct kin__task *child, void (*fn)(void *arg));
+/* Runs it outside of the task, which has no stack and never gets one. */
+void kin__cleanup_unrun(struct kin__task *task);
+/* Gives back the memory of the table alone. */
 void kin__cleanup_free(struct kin__cleanups *cleanups);
 /* Runs fn(arg) as a cleanup of a task that is over and has no others left: whatever it does, this
  * returns. */

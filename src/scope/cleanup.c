@@ -102,6 +102,29 @@ static inline struct kin__cleanup *put(void *arg, enum kin__cleanup_kind kind, i
     return take_place_slow(task, arg, kind);
 }
 
+bool kin__cleanup_plan(struct kin__task *child, void (*fn)(void *arg))
+{
+    struct kin__extra *extra = kin__extra_need(child);
+    if (!extra)
+        return false;
+    struct kin__cleanups *cleanups = &extra->cleanups;
+    (void)grow(cleanups); /* there is none yet: the first ones need no memory */
+    cleanups->table[cleanups->count++] =
+        (struct kin__cleanup){.fn = fn, .kind = KIN__CLEANUP_PLAIN};
+    return true;
+}
+
+void kin__cleanup_unrun(struct kin__task *task)
+{
+    const struct kin__cleanups *cleanups = &task->extra->cleanups;
+    struct kin__worker *worker = kin__worker_self();
+    if (cleanups->count == 0)
+        return;
+    kin__worker_set_current(worker, NULL); /* nothing can park here */
+    cleanups->table->fn(cleanups->table->arg);
+    kin__worker_set_current(worker, task);
+}
+
 void kin__cleanup_free(struct kin__cleanups *cleanups)
 {
     if (cleanups->table != cleanups->first)

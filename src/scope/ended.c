@@ -152,7 +152,8 @@ bool kin__child_done(struct kin__task *task)
     struct kin__scope *list = NULL;
     if (KIN__UNLIKELY(task->flags & KIN__TASK_LOCKS))
         kin__owner_abandon(task);
-    if (KIN__UNLIKELY(task->flags & KIN__TASK_EXTRA)) { /* else kin__conclude has seen to them */
+    if (KIN__UNLIKELY(task->flags & KIN__TASK_EXTRA)) { /* no stack, hence no kin__conclude */
+        kin__cleanup_unrun(task);
         kin__budget_settle(task);
         kin__extra_discard(task);
     }

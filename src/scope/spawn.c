@@ -239,7 +239,7 @@ static int apply(struct kin__task *task, const struct kin_spawn_options *options
         task->name = options->name;
         task->flags |= KIN__TASK_NAMED;
     }
-    return 0;
+    return options->cleanup && !kin__cleanup_plan(task, options->cleanup) ? -ENOMEM : 0;
 }
 
 /* What a child takes over from the task that spawns it, beside what its nursery decides. */
@@ -285,6 +285,8 @@ INLINE int spawn(const struct place *place, const struct kin_spawn_options *opti
         kin__task_unmake(task);
         return rc;
     }
+    if (options && options->cleanup)
+        task->extra->cleanups.table->arg = task->arg; /* the copy, if there is one */
     if (out)
         out->id = id;
     kin__schedule_new(worker, task);

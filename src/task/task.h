@@ -160,7 +160,8 @@ struct kin__owner_ops {
     /* Runs the cleanups of the task and ends every nursery it has open, the newest first; before
      * its stack is given up. */
     void (*unwind)(struct kin__task *task);
-    /* The body has returned rc and the task has belongings: sees to them. What it ends with. */
+    /* The body has returned rc, or KIN_CANCELLED before it began, and the task has belongings:
+     * sees to them. What it ends with. */
     int (*conclude)(struct kin__task *task, int rc);
     /* The slow half of kin__op in budget.h. */
     int (*op)(struct kin__task *task, unsigned what, kin_time deadline);

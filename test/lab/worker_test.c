@@ -199,3 +199,79 @@ KIN_TEST(stacks_come_in_sizes, "")
 {
     EXPECT_EQ(lab(KIN_LAB_RANDOM, 50, want_more_stack, NULL), 0);
 }
+
+/* ---- what is handed to children that may never begin ---- */
+
+enum { CONNECTIONS = 2 };
+
+static unsigned served, unserved;
+
+static void hang_up(void *arg)
+{
+    kin_close(*(int *)arg);
+}
+
+static int serve(void *arg)
+{
+    (void)arg;
+    served++;
+    return kin_sleep(KIN_NEVER);
+}
+
+static int serve_and_close(void *arg)
+{
+    (void)serve(arg);
+    hang_up(arg);
+    return 0;
+}
+
+static int stop(void *n)
+{
+    kin_nursery_cancel(n, 0);
+    return 0;
+}
+
+/* A server that is cancelled at any moment. With a closer its children begin with that as their
+ * cleanup; without one they close by themselves. */
+static int serve_until_cancelled(void *is_careful)
+{
+    struct kin_spawn_options options = KIN_SPAWN_OPTIONS_INIT;
+    unsigned before = served;
+    options.cleanup = is_careful ? hang_up : NULL;
+    KIN_NURSERY(connections);
+    KIN_NURSERY(n);
+    int rc = kin_spawn(&n, stop, &connections);
+    for (int i = 0; i < CONNECTIONS && rc == 0; i++) {
+        int conn;
+        rc = kin_udp_open("127.0.0.1:0", &conn);
+        if (rc < 0)
+            break;
+        rc = kin_spawn_with(&connections, &options, is_careful ? serve : serve_and_close, &conn,
+                            sizeof(conn), NULL);
+        if (rc < 0)
+            kin_close(conn);
+    }
+    kin_nursery_cancel(&connections, 0); /* whatever became of the other one */
+    kin_ignore(kin_nursery_join(&n, NULL));
+    kin_ignore(kin_nursery_join(&connections, NULL));
+    unserved += served < before + CONNECTIONS;
+    return 0;
+}
+
+KIN_TEST(what_children_were_to_own_is_closed_though_they_never_began, "B6 D-90")
+{
+    static int yes;
+    EXPECT_EQ(lab(KIN_LAB_DPOR, 0, serve_until_cancelled, NULL), KIN_LEAKED);
+    served = unserved = 0;
+    EXPECT_EQ(lab(KIN_LAB_DPOR, 0, serve_until_cancelled, &yes), 0);
+    EXPECT(report.exhausted);
+    EXPECT_GT(served, 0);
+    EXPECT_GT(unserved, 0);
+    EXPECT_EQ(lab(KIN_LAB_RANDOM, 200, serve_until_cancelled, &yes), 0);
+    for (uint32_t fault = KIN_FAULT_OOM; fault <= KIN_FAULT_PANIC; fault *= 2) {
+        int rc = lab_with(KIN_LAB_RANDOM, 300, fault, serve_until_cancelled, &yes);
+        if (rc < 0)
+            printf("%s\n", report.text);
+        EXPECT_EQ(rc, 0);
+    }
+}

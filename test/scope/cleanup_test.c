@@ -11,6 +11,7 @@
 #include <kin/local.h>
 #include <kin/obligation.h>
 
+#include "plat/plat.h"
 #include "sched/blocks.h"
 #include "sched/extra.h"
 #include "sched/worker.h"
@@ -390,3 +391,48 @@ KIN_TEST(cleanups_have_room_where_the_body_had_none, "C8 NCG-3")
 }
 
 #endif
+
+/* ---- a child that there is no stack for ---- */
+
+struct stackless {
+    int cleaned;
+    bool is_outside;
+};
+
+static void look_where(void *arg)
+{
+    struct stackless *seen = arg;
+    seen->cleaned++;
+    seen->is_outside = !kin__task_self() && kin_yield() == KIN_NOTASK;
+}
+
+static int spawn_stackless(void *arg)
+{
+    struct kin_spawn_options options = KIN_SPAWN_OPTIONS_INIT;
+    struct kin_task_ref ref;
+    struct kin_outcome how;
+    struct stackless seen = {0, false};
+    (void)arg;
+    options.cleanup = look_where;
+    options.stack_max_bytes = (size_t)4 * 1024 * 1024; /* of which there is none yet */
+    EXPECT_EQ(kin_defer(nothing, NULL), 0);            /* from now on there are belongings */
+    KIN_NURSERY(n, .on_error = KIN_COLLECT);
+    for (int i = 1; i <= 3; i++) {
+        kin__plat_fail_after(1, true);
+        EXPECT_EQ(kin_spawn_with(&n, &options, sleep_for_ever, &seen, 0, &ref), 0);
+        if (i == 3)
+            EXPECT_EQ(kin_task_cancel(ref), 0);
+        EXPECT_EQ(kin_task_join(&n, ref, &how, KIN_NEVER), 0);
+        kin__plat_fail_after(0, false);
+        EXPECT_EQ(how.status, -ENOMEM);
+        EXPECT_EQ(seen.cleaned, i);
+        EXPECT(seen.is_outside);
+    }
+    EXPECT_EQ(kin_nursery_join(&n, NULL), -ENOMEM);
+    return 0;
+}
+
+KIN_TEST(without_a_stack_the_first_cleanup_runs_outside_of_the_task, "D-90")
+{
+    EXPECT_EQ(run_reporting(1, spawn_stackless, NULL, NULL), 0);
+}
