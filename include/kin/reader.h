@@ -402,7 +402,8 @@ struct kin_copied {
  *
  * The bytes pass through the kernel only, where it can do that; else through a buffer of 64 KiB.
  * A call that ends early may have taken up to 64 KiB more than it gave, which are gone; not when
- * one of the two is a pipe, or from is a file.
+ * one of the two is a pipe, or from is a file and to neither a device nor opened with O_APPEND.
+ * A deadline that passes meanwhile ends it even if it never has to wait.
  *
  * Example:
  *     int forward(int to, int from)

@@ -17,6 +17,7 @@
 #include "sched/entry.h"
 #include "task/budget.h"
 #include "wait/poll.h"
+#include "wait/timer.h"
 
 #include <errno.h>
 
@@ -31,7 +32,8 @@ struct copy {
     struct kin__fd to, from;
     uint64_t left;           /* of what may be copied */
     struct kin_copied done;
-    kin_time deadline;
+    kin_time deadline;       /* of each wait ... */
+    kin_time until;          /* ... and of the whole; one that was over before it begins is none */
     unsigned needs;          /* capabilities */
     enum way way;
     bool has_no_pipe;        /* it was tried: the buffer it is */
@@ -217,6 +219,8 @@ static int run(struct copy *copy, struct kin__task *task)
             continue;
         }
         rc = kin__op(task, KIN__COST_SYSCALL | copy->needs, copy->deadline);
+        if (rc == 0 && copy->until != KIN_NEVER && kin_now() >= copy->until)
+            rc = KIN_TIMEOUT; /* bytes that never stop coming do not keep it going */
         if (rc == 0)
             rc = copy->way <= SENDFILE ? step_direct(copy) : step_taking(copy);
     }
@@ -230,6 +234,9 @@ int kin_copy(int to, int from, uint64_t max, struct kin_copied *done, kin_time d
     int rc = KIN_NOTASK;
     if (task) {
         kin__entry_check(task);
+        copy.until = kin__deadline_of(task, deadline);
+        if (copy.until <= kin_now())
+            copy.until = KIN_NEVER;
         copy.needs = kin__fd_needs(task, from) | kin__fd_needs(task, to);
         rc = kin__fd_begin_try(from, &copy.from);
         if (rc == 0)

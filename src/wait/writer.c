@@ -58,6 +58,12 @@ size_t kin_writer_buffered(const struct kin_writer *writer)
     return w ? w->end - w->start : 0;
 }
 
+/* Why nothing can be written: an error, or it was never made. 0: it can. */
+static int why_not(const struct writer *w)
+{
+    return w->cap ? w->status : -EINVAL;
+}
+
 /* What every operation begins with that needs no system call. */
 static int charge(kin_time deadline)
 {
@@ -118,11 +124,11 @@ static int pass_on(struct writer *w, const char *bytes, size_t size, size_t *tak
 /* Takes size bytes. How many were taken: *taken. */
 static int put(struct writer *w, const char *bytes, size_t size, size_t *taken, kin_time deadline)
 {
-    if (w->status < 0)
-        return w->status;
-    if (size > w->total)
-        return -EFBIG;
-    int rc = 0;
+    int rc = why_not(w);
+    if (rc == 0 && size > w->total)
+        rc = -EFBIG;
+    if (rc < 0)
+        return rc;
     if (size > w->cap - w->end)
         pack(w);
     if (size <= w->cap - w->end)
@@ -168,10 +174,11 @@ static __attribute__((format(printf, 2, 0))) int format_text(struct writer *w, c
 static __attribute__((format(printf, 3, 0))) int print(struct writer *w, kin_time deadline,
                                                        const char *format, va_list values)
 {
-    if (w->status < 0)
-        return w->status;
+    int rc = why_not(w);
+    if (rc < 0)
+        return rc;
     pack(w);
-    int rc = charge(deadline);
+    rc = charge(deadline);
     int size = rc < 0 ? rc : format_text(w, format, values);
     if (size < 0)
         return size;
@@ -207,7 +214,8 @@ int kin_writer_flush(struct kin_writer *writer, kin_time deadline)
     struct writer *w = writer_of(writer);
     if (!w)
         return -EINVAL;
-    if (w->status < 0)
-        return w->status;
+    int rc = why_not(w);
+    if (rc < 0)
+        return rc;
     return w->start == w->end ? charge(deadline) : flush(w, deadline);
 }

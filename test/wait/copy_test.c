@@ -16,6 +16,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -297,6 +298,7 @@ static int copy_without_means(void *arg)
     EXPECT_EQ(kin_spawn(&n, feed, &feeder), 0);
     EXPECT_EQ(kin_spawn(&n, drain, &drainer), 0);
     struct rlimit limit, none;
+    EXPECT_EQ(kin_fd_wait(source[0], POLLIN, KIN_NEVER), POLLIN); /* waits have what they need */
     EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
     none = limit;
     none.rlim_cur = 3;
@@ -354,7 +356,7 @@ KIN_TEST(what_cannot_be_spliced_is_copied, "")
     EXPECT_EQ(run_reporting(1, copy_to_the_end, NULL, NULL), 0);
 }
 
-/* A copy that never waits still lets others run and can be cancelled. */
+/* A copy that never waits still lets others run, can be cancelled and has a deadline. */
 static int copy_without_end(void *arg)
 {
     (void)arg;
@@ -368,12 +370,19 @@ static int copy_without_end(void *arg)
     EXPECT_EQ(kin_nursery_join(&n, NULL), KIN_CANCELLED);
     EXPECT_EQ(copying.rc, KIN_CANCELLED);
     EXPECT_GT(copying.done.given, 0);
+    struct kin_copied done;
+    EXPECT_EQ(kin_copy(null, zero, UINT64_MAX, &done, kin_after(KIN_MS(2))), KIN_TIMEOUT);
+    kin_time before = kin_deadline_push(kin_after(KIN_MS(2)));
+    EXPECT_EQ(kin_copy(null, zero, UINT64_MAX, &done, KIN_NEVER), KIN_TIMEOUT);
+    EXPECT_EQ(kin_copy(null, zero, 1000000, &done, 0), 0); /* over, and can be done at once */
+    EXPECT_EQ(done.given, 1000000);
+    kin_deadline_pop(before);
     EXPECT_EQ(kin_close(zero), 0);
     EXPECT_EQ(kin_close(null), 0);
     return 0;
 }
 
-KIN_TEST(a_copy_that_never_waits_lets_others_run, "")
+KIN_TEST(a_copy_that_never_waits_ends_all_the_same, "")
 {
     EXPECT_EQ(run_reporting(1, copy_without_end, NULL, NULL), 0);
 }
