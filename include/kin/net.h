@@ -3,17 +3,27 @@
  * Sockets: listen, connect, accept, datagrams.
  *
  * Addresses are text: "host:port", "[v6]:port", "unix:/path"; "unix:@name" is an abstract one. An
- * empty host or "*" is any address for a listener and this machine for a connection. Port 0 lets
- * the system choose; kin_local_addr tells which.
+ * empty host or "*" is any address of both kinds for a listener and this machine for a connection.
+ * Port 0 lets the system choose; kin_local_addr tells which. Of a name with several addresses a
+ * listener takes the first that this machine has, and a datagram goes to the first there is a way
+ * to. An IPv4 peer is "1.2.3.4:5", whatever listener it came to.
  *
- *     int serve(void *arg)
+ *     void hang_up(void *conn)
  *     {
- *         int listener, conn;
- *         (void)arg;
- *         KIN_NURSERY(n);
- *         int rc = kin_tcp_listen("*:7000", NULL, &listener);
- *         while (rc == 0 && (rc = kin_accept(listener, &conn, KIN_NEVER)) == 0)
- *             rc = kin_spawn_copy(&n, handle, KIN_ARGS(int, conn));
+ *         kin_close(*(int *)conn);
+ *     }
+ *
+ *     int serve(int listener)
+ *     {
+ *         struct kin_spawn_options owning = KIN_SPAWN_OPTIONS_INIT;
+ *         int conn, rc;
+ *         owning.cleanup = hang_up; // whatever becomes of the child
+ *         KIN_NURSERY(n, .on_error = KIN_COLLECT);
+ *         while ((rc = kin_accept(listener, &conn, KIN_NEVER)) == 0) {
+ *             rc = kin_spawn_with(&n, &owning, handle, &conn, sizeof conn, NULL);
+ *             if (rc < 0)
+ *                 hang_up(&conn);
+ *         }
  *         return rc;
  *     }
  */
@@ -96,16 +106,19 @@ KIN_API KIN_MUST_USE int kin_unix_listen(const char *path, const struct kin_list
  * answers late instead of ending.
  *
  * Example:
- *     int serve(void *arg);
+ *     int serve(void *conn);
+ *     void hang_up(void *conn);
  *
  *     int serve_all(int listener)
  *     {
+ *         struct kin_spawn_options owning = KIN_SPAWN_OPTIONS_INIT;
  *         int conn, rc;
+ *         owning.cleanup = hang_up;
  *         KIN_NURSERY(n, .on_error = KIN_COLLECT);
  *         while ((rc = kin_accept(listener, &conn, KIN_NEVER)) == 0) {
- *             rc = kin_spawn_copy(&n, serve, &conn, sizeof conn);
+ *             rc = kin_spawn_with(&n, &owning, serve, &conn, sizeof conn, NULL);
  *             if (rc < 0)
- *                 kin_ignore(kin_close(conn));
+ *                 hang_up(&conn); // still ours
  *         }
  *         return rc;
  *     }
@@ -138,7 +151,8 @@ KIN_API KIN_MUST_USE int kin_accept(int fd, int *conn, kin_time deadline);
  * Parks:   yes
  * Cancel:  reports it, nothing stays open
  * Needs:   KIN_CAP_NET
- * Returns: 0, -ECONNREFUSED and its like from the last address tried, KIN_TIMEOUT, KIN_CANCELLED,
+ * Returns: 0, -ECONNREFUSED and its like from the last address that there was a way to, else
+ *          -ENETUNREACH and its like; KIN_TIMEOUT, KIN_CANCELLED,
  *          KIN_NOPROC for a name that does not exist, KIN_NOCAP, -EINVAL
  */
 KIN_API KIN_MUST_USE int kin_tcp_connect(const char *addr, int *fd, kin_time deadline);

@@ -9,7 +9,8 @@
  *
  * The environment variables KIN_RESOLV_CONF and KIN_HOSTS name other files than those of /etc; a
  * program with raised privileges does not heed them. A server may have a port of its own:
- * "nameserver 127.0.0.1#5353".
+ * "nameserver 127.0.0.1#5353". Of the options in resolv.conf or RES_OPTIONS those that change what
+ * is asked are heeded, use-vc, no-aaaa, edns0 and single-request among them; LOCALDOMAIN, too.
  */
 #ifndef KIN_RESOLVE_H
 #define KIN_RESOLVE_H

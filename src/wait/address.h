@@ -11,15 +11,18 @@
 
 /* The two halves of an address. */
 struct kin__hostport {
-    char host[KIN__HOST_BYTES]; /* without brackets; "" or "*": any, or this machine */
+    char host[KIN__HOST_BYTES]; /* without brackets; "" or "*": none */
     uint16_t port;
 };
 
 /* Takes "host:port" apart. 0 or -EINVAL. */
 int kin__address_split(const char *text, struct kin__hostport *out);
-/* A numeric host, or none, as an address; is_passive: none means any. False: it is a name. */
-bool kin__address_numeric(const struct kin__hostport *from, bool is_passive,
-                          struct kin__sockaddr *out);
+/* A numeric host as an address. False: it is a name, or none. */
+bool kin__address_numeric(const struct kin__hostport *from, struct kin__sockaddr *out);
+/* Without a host: any address, if is_passive, or this machine, of both kinds; first the one that
+ * also does for the other, or that every machine has. How many, at most cap; 0: there is one. */
+unsigned kin__address_hostless(const struct kin__hostport *from, bool is_passive,
+                               struct kin__sockaddr *out, unsigned cap);
 /* A Unix address, from "unix:/path" or a path; '@' at its begin: an abstract one. 0, -EINVAL,
  * -ENAMETOOLONG. */
 int kin__address_unix(const char *path, struct kin__sockaddr *out);

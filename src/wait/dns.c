@@ -24,13 +24,15 @@
 #define CLASS_IN 1u
 #define TYPE_CNAME 5u
 #define TYPE_SOA 6u
+#define TYPE_OPT 41u
+#define EDNS_BYTES 1232u  /* of a datagram: fits into a packet of any network */
 #define TTL_MAX_S 86400u
 #define TTL_EMPTY_MAX_S 900u
 #define TTL_SIGN 0x80000000u
 
 enum { FLAG_ANSWER = 0x8000, MASK_OPCODE = 0x7800, FLAG_CUT = 0x0200, FLAG_RECURSE = 0x0100,
        MASK_CODE = 0x000f };
-enum { CODE_FINE = 0, CODE_NOBODY = 3 };
+enum { CODE_FINE = 0, CODE_FORMAT = 1, CODE_NOBODY = 3, CODE_UNKNOWN = 4 };
 
 /* A name on the wire, spelt out, in lower case. */
 struct wire {
@@ -161,7 +163,15 @@ size_t kin__dns_build(const struct kin__dns_question *question, uint8_t *out)
     memcpy(out + HEAD, name.bytes, name.size);
     put16(out + HEAD + name.size, (uint32_t)question->type);
     put16(out + HEAD + name.size + 2, CLASS_IN);
-    return HEAD + name.size + 4;
+    size_t size = HEAD + name.size + 4;
+    if (!question->has_edns)
+        return size;
+    /* a record of the root whose class is the longest datagram that can come */
+    static const uint8_t edns[] = {0, 0, TYPE_OPT, EDNS_BYTES >> 8, EDNS_BYTES & 0xff, 0, 0, 0,
+                                   0, 0, 0};
+    put16(out + 10, 1);
+    memcpy(out + size, edns, sizeof(edns));
+    return size + sizeof(edns);
 }
 
 /* ---- answers ---- */
@@ -307,10 +317,12 @@ enum kin__dns_verdict kin__dns_parse(const struct kin__dns_question *question,
         return KIN__DNS_STRAY;
     uint32_t code = flags & MASK_CODE;
     bool is_told = code == CODE_FINE || code == CODE_NOBODY;
+    bool is_puzzled = question->has_edns && (code == CODE_FORMAT || code == CODE_UNKNOWN);
+    enum kin__dns_verdict refusal = is_puzzled ? KIN__DNS_PUZZLED : KIN__DNS_FAILED;
     if (!is_echo(question, &message, &at, &search.name)) /* some repeat nothing when they refuse */
-        return !is_told && get16(bytes + 4) == 0 ? KIN__DNS_FAILED : KIN__DNS_STRAY;
+        return !is_told && get16(bytes + 4) == 0 ? refusal : KIN__DNS_STRAY;
     if (!is_told)
-        return KIN__DNS_FAILED;
+        return refusal;
     if (flags & FLAG_CUT)
         return KIN__DNS_CUT;
     return read_answers(&message, at + 4, &search, answer);

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #define KIN__DNS_TEXT 256u      /* a name as text, with its end */
-#define KIN__DNS_QUERY_MAX 272u /* the longest question */
+#define KIN__DNS_QUERY_MAX 284u /* the longest question */
 #define KIN__DNS_ADDRESSES 16u  /* kept of one answer */
 
 enum kin__dns_type { KIN__DNS_A = 1, KIN__DNS_AAAA = 28 };
@@ -22,17 +22,19 @@ struct kin__dns_question {
     uint16_t id;
     enum kin__dns_type type;
     char name[KIN__DNS_TEXT];
+    bool has_edns; /* it says that an answer may be longer than 512 bytes (RFC 6891) */
 };
 
 /* What a message means to whoever asked. */
 enum kin__dns_verdict {
-    KIN__DNS_STRAY,  /* it does not answer this question: ignored */
-    KIN__DNS_BROKEN, /* it does, and cannot be read: another server may do better */
-    KIN__DNS_FAILED, /* the server cannot or will not say: as above */
-    KIN__DNS_CUT,    /* it did not fit: asked again over a stream */
-    KIN__DNS_FOUND,  /* there are addresses */
-    KIN__DNS_EMPTY,  /* the name exists, without addresses of this kind */
-    KIN__DNS_NOBODY  /* the name does not exist */
+    KIN__DNS_STRAY,   /* it does not answer this question: ignored */
+    KIN__DNS_BROKEN,  /* it does, and cannot be read: another server may do better */
+    KIN__DNS_FAILED,  /* the server cannot or will not say: as above */
+    KIN__DNS_PUZZLED, /* the server does not know what has_edns adds: asked again without it */
+    KIN__DNS_CUT,     /* it did not fit: asked again over a stream */
+    KIN__DNS_FOUND,   /* there are addresses */
+    KIN__DNS_EMPTY,   /* the name exists, without addresses of this kind */
+    KIN__DNS_NOBODY   /* the name does not exist */
 };
 
 struct kin__dns_answer {

@@ -96,8 +96,7 @@ static void add_server(struct kin__names *names, char *word)
         names->server_count == KIN__NAMES_SERVERS)
         return;
     memcpy(from.host, word, size + 1);
-    if (strcmp(word, "*") != 0 &&
-        kin__address_numeric(&from, false, &names->servers[names->server_count]))
+    if (kin__address_numeric(&from, &names->servers[names->server_count]))
         names->server_count++;
 }
 
@@ -119,6 +118,21 @@ static void read_search(struct kin__names *names, char *line)
     }
 }
 
+/* The options that are there or not. */
+static void read_flag(struct kin__names *names, const char *word)
+{
+    const struct {
+        const char *word;
+        bool *flag;
+    } flags[] = {{"rotate", &names->rotates},          {"use-vc", &names->by_stream},
+                 {"no-aaaa", &names->skips_v6},        {"single-request", &names->in_turn},
+                 {"no-tld-query", &names->skips_bare}, {"edns0", &names->has_edns}};
+    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+        if (strcmp(word, flags[i].word) == 0)
+            *flags[i].flag = true;
+    }
+}
+
 static void read_options(struct kin__names *names, char *line)
 {
     char *word;
@@ -129,8 +143,8 @@ static void read_options(struct kin__names *names, char *line)
             names->timeout_s = read_number(word + 8, TIMEOUT_MAX_S);
         else if (strncmp(word, "attempts:", 9) == 0)
             names->attempts = read_number(word + 9, ATTEMPTS_MAX);
-        else if (strcmp(word, "rotate") == 0)
-            names->rotates = true;
+        else
+            read_flag(names, word);
     }
     if (names->timeout_s == 0)
         names->timeout_s = 1;
@@ -156,7 +170,7 @@ void kin__names_read_conf(struct kin__names *names, char *text)
     }
     if (names->server_count == 0) { /* as everybody does: one on this machine */
         struct kin__hostport here = {.host = "127.0.0.1", .port = PORT};
-        names->server_count = kin__address_numeric(&here, false, &names->servers[0]);
+        names->server_count = kin__address_numeric(&here, &names->servers[0]);
     }
 }
 
@@ -228,11 +242,10 @@ unsigned kin__names_host(const struct kin__names *names, const char *name, uint1
         struct kin__hostport from = {.port = port};
         const char *address = names->hosts + names->lines[i].address;
         size_t size = strlen(address);
-        if (strcmp(names->hosts + names->lines[i].name, name) != 0 || size >= sizeof(from.host) ||
-            *address == '*')
+        if (strcmp(names->hosts + names->lines[i].name, name) != 0 || size >= sizeof(from.host))
             continue;
         memcpy(from.host, address, size + 1);
-        count += kin__address_numeric(&from, false, &out[count]);
+        count += kin__address_numeric(&from, &out[count]);
     }
     return count;
 }
@@ -252,16 +265,18 @@ bool kin__names_candidate(const struct kin__names *names, const char *name, unsi
 {
     size_t size = strlen(name);
     bool is_full = size && name[size - 1] == '.'; /* "here.": nothing is to be added */
-    bool is_first = count_dots(name) >= names->ndots;
+    unsigned dots = count_dots(name);
+    bool is_asked = dots > 0 || !names->skips_bare; /* as it is */
+    bool is_first = is_asked && dots >= names->ndots;
     unsigned search_count = is_full ? 0 : names->search_count;
-    if (i > search_count)
+    if (i >= search_count + is_asked)
         return false;
     size -= is_full;
     memcpy(out, name, size);
     out[size] = '\0';
-    if (is_full || i == (is_first ? 0 : search_count))
+    if (is_asked && i == (is_first ? 0 : search_count))
         return true;
-    const char *domain = names->search[is_first ? i - 1 : i];
+    const char *domain = names->search[i - is_first];
     size_t more = strlen(domain);
     if (size + 1 + more < KIN__DNS_TEXT) { /* else the name alone, once more: it is harmless */
         out[size] = '.';
@@ -294,13 +309,32 @@ static char *load(const char *path, size_t max)
     return rc == 0 ? text : rc == -ENOMEM ? NULL : kin__heap_alloc(1);
 }
 
-static int load_both(struct kin__names *names, const struct kin__names_files *files)
+/* Reads a text that is not to be cut, if there is one. */
+static int read_copy(struct kin__names *names, void (*read)(struct kin__names *names, char *line),
+                     const char *text)
+{
+    if (!text)
+        return 0;
+    size_t size = strlen(text) + 1;
+    char *copy = kin__heap_alloc(size);
+    if (!copy)
+        return -ENOMEM;
+    memcpy(copy, text, size);
+    read(names, copy);
+    kin__heap_free(copy);
+    return 0;
+}
+
+static int load_all(struct kin__names *names, const struct kin__names_files *files)
 {
     char *conf = load(files->conf, CONF_MAX);
     if (!conf)
         return -ENOMEM;
     kin__names_read_conf(names, conf);
     kin__heap_free(conf);
+    if (read_copy(names, read_search, files->search) < 0 ||
+        read_copy(names, read_options, files->options) < 0)
+        return -ENOMEM;
     char *hosts = load(files->hosts, HOSTS_MAX);
     return hosts ? kin__names_read_hosts(names, hosts) : -ENOMEM;
 }
@@ -319,7 +353,7 @@ int kin__names_load(const struct kin__names_files *files, const struct kin__name
     if (!names)
         return -ENOMEM;
     memcpy(names->stamps, stamps, sizeof(stamps));
-    int rc = load_both(names, files);
+    int rc = load_all(names, files);
     if (rc < 0)
         kin__names_destroy(names);
     else

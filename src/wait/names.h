@@ -22,7 +22,13 @@ struct kin__names {
     char search[KIN__NAMES_SEARCH][KIN__DNS_TEXT]; /* domains, in lower case */
     unsigned ndots;    /* a name with so many dots is tried as it is before anything else */
     unsigned timeout_s, attempts;
-    bool rotates;      /* load is spread over the servers */
+    /* its options by their names */
+    bool rotates;    /* rotate: load is spread over the servers */
+    bool by_stream;  /* use-vc: servers are asked over streams only */
+    bool in_turn;    /* single-request: for one kind of addresses after the other */
+    bool skips_v6;   /* no-aaaa: for IPv4 addresses only */
+    bool skips_bare; /* no-tld-query: not for a name without a dot as it is */
+    bool has_edns;   /* edns0: datagrams may be longer than 512 bytes */
     /* hosts */
     char *hosts;             /* its text, cut into words; owned */
     struct kin__host *lines; /* one per name; owned */
@@ -34,6 +40,8 @@ struct kin__names {
 
 struct kin__names_files {
     const char *conf, *hosts;
+    /* what the environment says instead of the search list and after the options; NULL: nothing */
+    const char *search, *options;
 };
 
 /* Reads the files, unless they are as before was made from: then *out is NULL. A file that is not

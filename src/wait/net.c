@@ -51,6 +51,31 @@ static int open_socket(int family, bool is_stream)
     return rc < 0 ? rc : fd;
 }
 
+/* Whether the machine, or the socket, has no way there: another address may do. */
+static bool is_no_way(int64_t rc)
+{
+    return rc == -EAFNOSUPPORT || rc == -EADDRNOTAVAIL || rc == -ENETUNREACH ||
+           rc == -EHOSTUNREACH;
+}
+
+/* Opens a socket at an address. */
+typedef int open_fn(const struct kin__sockaddr *address, const struct kin_listen_options *given,
+                    int *out);
+
+/* The same at the first address of a text that can be had. */
+static int open_at_first(open_fn *open_at, const char *text, const struct kin_listen_options *given,
+                         int *out)
+{
+    struct kin__sockaddr addresses[KIN__ADDRESSES_MAX];
+    int count = begin(KIN_NEVER);
+    if (count == 0)
+        count = look_up(text, true, addresses, KIN__ADDRESSES_MAX, KIN_NEVER);
+    int rc = count < 0 ? count : -EADDRNOTAVAIL;
+    for (int i = 0; i < count && is_no_way(rc); i++)
+        rc = open_at(&addresses[i], given, out);
+    return rc;
+}
+
 /* ---- listening ---- */
 
 static int listen_at(const struct kin__sockaddr *address, const struct kin_listen_options *given,
@@ -82,14 +107,9 @@ static bool are_sound(const struct kin_listen_options *options)
 
 int kin_tcp_listen(const char *addr, const struct kin_listen_options *options, int *fd)
 {
-    struct kin__sockaddr address;
     if (!addr || !fd || !are_sound(options))
         return -EINVAL;
-    int rc = begin(KIN_NEVER);
-    if (rc < 0)
-        return rc;
-    rc = look_up(addr, true, &address, 1, KIN_NEVER);
-    return rc < 0 ? rc : listen_at(&address, options, fd);
+    return open_at_first(listen_at, addr, options, fd);
 }
 
 int kin_unix_listen(const char *path, const struct kin_listen_options *options, int *fd)
@@ -108,24 +128,26 @@ int kin_unix_listen(const char *path, const struct kin_listen_options *options, 
 static bool is_passing(int rc)
 {
     return rc == -ECONNABORTED || rc == -EPROTO || rc == -ENETDOWN || rc == -ENETUNREACH ||
-           rc == -EHOSTDOWN || rc == -EHOSTUNREACH || rc == -ENONET || rc == -EPERM;
+           rc == -EHOSTDOWN || rc == -EHOSTUNREACH || rc == -ENONET;
 }
 
+/* Whether it may be tried again in a while: nothing is left for it, or a firewall is against it. */
 static bool is_scarce(int rc)
 {
-    return rc == -EMFILE || rc == -ENFILE || rc == -ENOBUFS || rc == -ENOMEM;
+    return rc == -EMFILE || rc == -ENFILE || rc == -ENOBUFS || rc == -ENOMEM || rc == -EPERM;
 }
 
-/* Waits a moment for descriptors to be closed. 0, or why it may not wait. */
+/* Waits a moment, and the last one up to the deadline. 0, or why it may not wait. */
 static int wait_moment(int64_t *moment, kin_time deadline)
 {
-    kin_time until = kin_after(*moment);
+    kin_time now = kin__worker_self()->now = kin__clock_now();
+    kin_time until = now + *moment;
     *moment = *moment * 2 < BACKOFF_LAST_NS ? *moment * 2 : BACKOFF_LAST_NS;
-    if (until >= kin__deadline_of(kin__task_self(), deadline))
+    deadline = kin__deadline_of(kin__task_self(), deadline);
+    if (deadline <= now)
         return KIN_TIMEOUT;
     struct kin__timer timer;
-    kin__worker_self()->now = kin__clock_now();
-    kin__timer_init(&timer, until);
+    kin__timer_init(&timer, until < deadline ? until : deadline);
     return kin__wait(&kin__timer_waitable, &timer, NULL, KIN__WAIT_TRIED);
 }
 
@@ -156,12 +178,11 @@ int kin_accept(int number, int *out, kin_time deadline)
             *out = conn;
             return 0;
         }
-        if (conn == -EAGAIN)
-            rc = kin__fd_wait(&fd, KIN__READY_READ, deadline);
-        else if (is_scarce(conn))
+        rc = conn == -EAGAIN ? kin__fd_wait(&fd, KIN__READY_READ, deadline) : conn;
+        if (is_scarce(rc)) /* a wait needs a descriptor, too, if it is the first one */
             rc = wait_moment(&moment, deadline);
-        else if (!is_passing(conn))
-            rc = conn;
+        else if (is_passing(rc))
+            rc = begin(deadline);
     }
     return rc;
 }
@@ -174,48 +195,49 @@ struct race {
     unsigned count, next;               /* addresses, and the first that was not tried */
     unsigned running;
     int fds[KIN__ADDRESSES_MAX];        /* of those that run */
-    int error;                          /* of the last that failed */
+    int error;                          /* of the last that failed, where there was a way */
 };
 
-/* Begins the next attempt. True: it is connected already, and the first in the list. */
-static bool start_next(struct race *race)
+/* An attempt has failed. Always false. */
+static bool note_error(struct race *race, int rc)
 {
-    const struct kin__sockaddr *address = &race->addresses[race->next++];
-    int fd = open_socket(address->family, true);
-    if (fd < 0) {
-        race->error = fd;
-        return false;
-    }
-    int rc = kin__socket_connect(fd, address);
-    if (rc < 0 && rc != -EINPROGRESS) {
+    if (race->error == 0 || !is_no_way(rc))
         race->error = rc;
-        (void)kin_close(fd);
-        return false;
-    }
-    race->fds[race->running++] = fd;
-    if (rc == 0) {
-        race->fds[race->running - 1] = race->fds[0];
-        race->fds[0] = fd;
-    }
-    return rc == 0;
+    return false;
 }
 
 /* The attempt at index i may be decided. True: it is connected, and the first in the list. */
 static bool settle(struct race *race, unsigned i)
 {
     int fd = race->fds[i];
+    if (kin__fd_look(fd, KIN__READY_WRITE) == 0)
+        return false;
     int rc = kin__socket_error(fd);
-    if (rc == 0 && kin__fd_look(fd, KIN__READY_WRITE) == 0)
-        return false; /* what ended the wait was not about this: it is still to be decided */
     if (rc < 0) {
-        race->error = rc;
         (void)kin_close(fd);
         race->fds[i] = race->fds[--race->running];
-        return false;
+        return note_error(race, rc);
     }
     race->fds[i] = race->fds[0];
     race->fds[0] = fd;
     return true;
+}
+
+/* Begins the next attempt. True: it is connected already, as one to this machine is as a rule, and
+ * the first in the list. */
+static bool start_next(struct race *race)
+{
+    const struct kin__sockaddr *address = &race->addresses[race->next++];
+    int fd = open_socket(address->family, true);
+    if (fd < 0)
+        return note_error(race, fd);
+    int rc = kin__socket_connect(fd, address);
+    if (rc < 0 && rc != -EINPROGRESS) {
+        (void)kin_close(fd);
+        return note_error(race, rc);
+    }
+    race->fds[race->running++] = fd;
+    return settle(race, race->running - 1);
 }
 
 /* Waits for any attempt to be decided: its index; KIN_TIMEOUT, KIN_CANCELLED, -errno. */
@@ -315,20 +337,14 @@ int kin_unix_connect(const char *path, int *out, kin_time deadline)
 
 /* ---- datagrams ---- */
 
-int kin_udp_open(const char *addr, int *out)
+static int bind_at(const struct kin__sockaddr *address, const struct kin_listen_options *given,
+                   int *out)
 {
-    struct kin__sockaddr address;
-    if (!addr || !out)
-        return -EINVAL;
-    int rc = begin(KIN_NEVER);
-    if (rc == 0)
-        rc = look_up(addr, true, &address, 1, KIN_NEVER);
-    if (rc < 0)
-        return rc;
-    int fd = open_socket(address.family, false);
+    (void)given;
+    int fd = open_socket(address->family, false);
     if (fd < 0)
         return fd;
-    rc = kin__socket_bind(fd, &address);
+    int rc = kin__socket_bind(fd, address);
     if (rc < 0)
         (void)kin_close(fd);
     else
@@ -336,9 +352,16 @@ int kin_udp_open(const char *addr, int *out)
     return rc;
 }
 
+int kin_udp_open(const char *addr, int *out)
+{
+    if (!addr || !out)
+        return -EINVAL;
+    return open_at_first(bind_at, addr, NULL, out);
+}
+
 ssize_t kin_udp_send(int number, const void *buf, size_t size, const char *addr, kin_time deadline)
 {
-    struct kin__sockaddr to;
+    struct kin__sockaddr to[KIN__ADDRESSES_MAX];
     struct kin__fd fd;
     if (!addr || (size && !buf))
         return -EINVAL;
@@ -346,12 +369,15 @@ ssize_t kin_udp_send(int number, const void *buf, size_t size, const char *addr,
     if (rc == 0)
         rc = kin__fd_begin_try(number, &fd);
     if (rc == 0)
-        rc = look_up(addr, false, &to, 1, deadline);
-    while (rc >= 0) { /* ends: as waits do */
+        rc = look_up(addr, false, to, KIN__ADDRESSES_MAX, deadline);
+    int count = rc, at = 0;
+    while (rc >= 0) { /* ends: as waits do; each address is passed over once */
         if (!kin__fd_enter(&fd))
             return KIN_CLOSED;
-        int64_t put = kin__socket_send_to(number, buf, size, &to);
+        int64_t put = kin__socket_send_to(number, buf, size, &to[at]);
         kin__fd_leave(&fd);
+        if (is_no_way(put) && ++at < count)
+            continue;
         if (put != -EAGAIN)
             return (ssize_t)put;
         rc = kin__fd_wait(&fd, KIN__READY_WRITE, deadline);

@@ -8,6 +8,9 @@
  *       |                                               v
  *       +---- silence, refusal, nonsense ---- CONNECT -> SEND -> RECEIVE ---> OVER
  *
+ * With use-vc a try begins with the stream. A server that is puzzled by an extended question is
+ * asked the plain one.
+ *
  * Nobody who does not see the question can answer it, but by luck: the id is unpredictable, so is
  * the port of a socket that has just been made, and the socket is connected, so that the system
  * drops what comes from elsewhere. Messages that do not repeat id and question are ignored; after
@@ -110,38 +113,34 @@ static bool write_question(struct ask *ask)
     return ask->size > LENGTH_BYTES;
 }
 
-/* Begins the next try; without one left it is over. */
-static void start_try(struct asking *asking, struct ask *ask)
-{
-    const struct kin__names *names = asking->names;
-    if (ask->tries == names->attempts * names->server_count || !write_question(ask)) {
-        end(ask, KIN__DNS_STRAY);
-        return;
-    }
-    ask->server = (asking->first + ask->tries++) % names->server_count;
-    ask->strays = 0;
-    int64_t rc = open_socket(asking, ask, false);
-    if (rc == 0)
-        rc = kin__fd_write(ask->fd, ask->bytes + LENGTH_BYTES, ask->size - LENGTH_BYTES);
-    if (rc < 0)
-        give_up_try(ask, (int)rc);
-    else
-        ask->phase = DATAGRAM;
-}
-
-/* Asks the same server over a stream. */
-static void start_stream(struct asking *asking, struct ask *ask)
+/* Puts the question to the server of this try, or puts it again. */
+static void start_question(struct asking *asking, struct ask *ask, bool is_stream)
 {
     close_socket(ask);
     if (!write_question(ask)) {
         end(ask, KIN__DNS_STRAY);
         return;
     }
-    int rc = open_socket(asking, ask, true);
+    int64_t rc = open_socket(asking, ask, is_stream);
+    if (rc == 0 && !is_stream)
+        rc = kin__fd_write(ask->fd, ask->bytes + LENGTH_BYTES, ask->size - LENGTH_BYTES);
     if (rc < 0)
-        give_up_try(ask, rc);
+        give_up_try(ask, (int)rc);
     else
-        ask->phase = CONNECT;
+        ask->phase = is_stream ? CONNECT : DATAGRAM;
+}
+
+/* Begins the next try; without one left it is over. */
+static void start_try(struct asking *asking, struct ask *ask)
+{
+    const struct kin__names *names = asking->names;
+    if (ask->tries == names->attempts * names->server_count) {
+        end(ask, KIN__DNS_STRAY);
+        return;
+    }
+    ask->server = (asking->first + ask->tries++) % names->server_count;
+    ask->strays = 0;
+    start_question(asking, ask, names->by_stream);
 }
 
 /* A message came. */
@@ -149,12 +148,16 @@ static void on_message(struct asking *asking, struct ask *ask, const uint8_t *by
 {
     enum kin__dns_verdict verdict = kin__dns_parse(&ask->question, bytes, size, ask->answer);
     bool is_stream = ask->phase == RECEIVE;
-    if (verdict >= KIN__DNS_FOUND)
+    if (verdict >= KIN__DNS_FOUND) {
         end(ask, verdict);
-    else if (verdict == KIN__DNS_CUT && !is_stream)
-        start_stream(asking, ask);
-    else if (verdict != KIN__DNS_STRAY || is_stream || ++ask->strays == STRAYS_MAX)
+    } else if (verdict == KIN__DNS_CUT && !is_stream) {
+        start_question(asking, ask, true);
+    } else if (verdict == KIN__DNS_PUZZLED) {
+        ask->question.has_edns = false;
+        start_question(asking, ask, is_stream);
+    } else if (verdict != KIN__DNS_STRAY || is_stream || ++ask->strays == STRAYS_MAX) {
         give_up_try(ask, -EPROTO);
+    }
 }
 
 /* True: more may be there already. False: it has to wait. */
@@ -281,7 +284,7 @@ static int wait_any(struct asking *asking, kin_time until)
     int status = 0;
     for (unsigned i = 0; i < KIN__QUERY_KINDS; i++) {
         struct ask *ask = &asking->asks[i];
-        if (ask->phase == OVER)
+        if (ask->fd < 0) /* over, or not its turn yet */
             continue;
         ones[count].bit = ask->phase == CONNECT || ask->phase == SEND ? KIN__READY_WRITE
                                                                       : KIN__READY_READ;
@@ -306,7 +309,7 @@ static bool on_time(struct asking *asking, kin_time deadline, kin_time patience)
     kin_time now = kin_now();
     for (unsigned i = 0; i < KIN__QUERY_KINDS; i++) {
         struct ask *ask = &asking->asks[i];
-        if (ask->phase == OVER)
+        if (ask->fd < 0)
             continue;
         if (patience <= now) {
             ask->error = -ETIMEDOUT;
@@ -325,13 +328,14 @@ static int ask_all(struct asking *asking, kin_time deadline)
     for (;;) { /* ends: every try does, and there are only so many */
         kin_time until = deadline;
         for (unsigned i = 0; i < KIN__QUERY_KINDS; i++) {
-            advance(asking, &asks[i]);
+            if (i == 0 || asks[0].phase == OVER || !asking->names->in_turn)
+                advance(asking, &asks[i]);
             tell_other(&asks[i], &asks[!i], &patience);
         }
         if (asks[0].phase == OVER && asks[1].phase == OVER)
             return 0;
         for (unsigned i = 0; i < KIN__QUERY_KINDS; i++) {
-            if (asks[i].phase != OVER && asks[i].until < until)
+            if (asks[i].fd >= 0 && asks[i].until < until)
                 until = asks[i].until;
         }
         int rc = wait_any(asking, patience < until ? patience : until);
@@ -356,6 +360,7 @@ int kin__query_ask(struct kin__query *query, const struct kin__names *names, kin
         ask->verdict = query->kinds[i].verdict;
         ask->phase = ask->verdict == KIN__DNS_STRAY ? START : OVER;
         ask->question.type = kin__query_type(i);
+        ask->question.has_edns = names->has_edns;
         memcpy(ask->question.name, query->name, sizeof(query->name));
     }
     int rc = deadline <= 0 ? KIN_TIMEOUT : ask_all(asking, deadline);

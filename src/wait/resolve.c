@@ -59,7 +59,8 @@ struct look {
 static void look_at_files(void *arg)
 {
     struct look *look = arg;
-    struct kin__names_files files = {kin__plat_env("KIN_RESOLV_CONF"), kin__plat_env("KIN_HOSTS")};
+    struct kin__names_files files = {kin__plat_env("KIN_RESOLV_CONF"), kin__plat_env("KIN_HOSTS"),
+                                     kin__plat_env("LOCALDOMAIN"), kin__plat_env("RES_OPTIONS")};
     if (!files.conf)
         files.conf = "/etc/resolv.conf";
     if (!files.hosts)
@@ -189,6 +190,8 @@ static int ask_one(struct lookup *lookup, const struct kin__names *names, kin_ti
         query->kinds[i].error = 0;
         query->kinds[i].verdict = kin__namecache_get(query->name, kin__query_type(i), now,
                                                      &query->kinds[i].answer);
+        if (i == KIN__QUERY_V6 && names->skips_v6)
+            query->kinds[i].verdict = KIN__DNS_EMPTY;
         is_known[i] = query->kinds[i].verdict != KIN__DNS_STRAY;
         is_all_known = is_all_known && is_known[i];
     }
@@ -310,8 +313,11 @@ int kin__resolve(const struct kin__hostport *from, bool is_passive, struct kin__
 {
     if (cap == 0)
         return 0;
-    if (kin__address_numeric(from, is_passive, out))
-        return 1;
+    unsigned count = kin__address_hostless(from, is_passive, out, cap);
+    if (count == 0)
+        count = kin__address_numeric(from, out);
+    if (count > 0)
+        return (int)count;
     struct lookup *lookup = kin__heap_alloc(sizeof(*lookup));
     if (!lookup)
         return -ENOMEM;

@@ -84,8 +84,16 @@ static void take(struct kin__wheel *wheel, struct kin__wheel_node *node)
         wheel->used[level] &= ~(UINT64_C(1) << slot);
 }
 
+/* For the lab: what is left of those that are due at once decides which of them can come next. */
+static void touch_moment(int64_t deadline, unsigned mode)
+{
+    KIN__LAB_TOUCH((const void *)(uintptr_t)deadline, mode);
+    (void)deadline, (void)mode;
+}
+
 void kin__wheel_remove(struct kin__wheel *wheel, struct kin__wheel_node *node)
 {
+    touch_moment(node->deadline, KIN__LAB_ADD);
     if (!kin__list_is_linked(&node->link))
         return;
     take(wheel, node);
@@ -137,6 +145,7 @@ struct kin__wheel_node *kin__wheel_pop(struct kin__wheel *wheel, int64_t now)
         struct kin__list *slot = &wheel->slots[level][(begin >> (6 * level)) % KIN__WHEEL_SLOTS];
         struct kin__wheel_node *node = node_of(first_of(slot, level));
         if (level == 0) {
+            touch_moment(node->deadline, KIN__LAB_WRITE);
             take(wheel, node);
             wheel->count--;
             return node;

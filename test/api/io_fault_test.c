@@ -390,15 +390,50 @@ static int try_all_addresses(void *arg)
     return kin_close(mute);
 }
 
-KIN_TEST(a_name_is_reached_by_the_address_that_answers, "")
+static void with_hosts(const char *text, kin_task_fn *fn)
 {
     char path[] = "/tmp/kin-hosts-XXXXXX";
-    int fd = mkstemp(path);
-    FILE *file = fdopen(fd, "w");
+    FILE *file = fdopen(mkstemp(path), "w");
     EXPECT(file != NULL);
-    fprintf(file, "127.0.0.2 many.test\n127.0.0.3 many.test\n127.0.0.4 many.test\n");
+    fputs(text, file);
     fclose(file);
     EXPECT_EQ(setenv("KIN_HOSTS", path, 1), 0);
-    both(try_all_addresses);
+    both(fn);
     EXPECT_EQ(unlink(path), 0);
+}
+
+KIN_TEST(a_name_is_reached_by_the_address_that_answers, "")
+{
+    with_hosts("127.0.0.2 many.test\n127.0.0.3 many.test\n127.0.0.4 many.test\n",
+               try_all_addresses);
+}
+
+/* A name of both kinds, whose first address is one that the socket, or the machine, has not. */
+static int use_the_kind_that_works(void *arg)
+{
+    char addr[KIN_ADDR_MAX], to[KIN_ADDR_MAX], buf[8];
+    int one, two, listener;
+    (void)arg;
+    EXPECT_EQ(kin_udp_open("127.0.0.1:0", &one), 0);
+    EXPECT_EQ(kin_udp_open("127.0.0.1:0", &two), 0);
+    EXPECT_EQ(kin_local_addr(two, addr, sizeof(addr)), 0);
+    snprintf(to, sizeof(to), "two.test%s", strrchr(addr, ':'));
+    EXPECT_EQ(kin_udp_send(one, "hello", 5, to, KIN_NEVER), 5);
+    EXPECT_EQ(kin_udp_recv(two, buf, sizeof(buf), NULL, 0, KIN_NEVER), 5);
+    EXPECT_EQ(kin_tcp_listen("far.test:0", NULL, &listener), 0);
+    EXPECT_EQ(kin_local_addr(listener, addr, sizeof(addr)), 0);
+    EXPECT_EQ(strncmp(addr, "127.0.0.1:", 10), 0);
+    EXPECT_EQ(kin_close(one), 0);
+    EXPECT_EQ(kin_close(two), 0);
+    EXPECT_EQ(kin_close(listener), 0);
+    snprintf(to, sizeof(to), "odd.test%s", strrchr(addr, ':'));
+    EXPECT_EQ(kin_tcp_connect(to, &one, KIN_NEVER), -ECONNREFUSED); /* the way that there is */
+    return 0;
+}
+
+KIN_TEST(a_name_of_both_kinds_is_used_by_either, "")
+{
+    with_hosts("::1 two.test\n127.0.0.1 two.test\n2001:db8::1 far.test\n127.0.0.1 far.test\n"
+               "127.0.0.1 odd.test\n224.0.0.1 odd.test\n",
+               use_the_kind_that_works);
 }

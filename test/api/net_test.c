@@ -269,7 +269,96 @@ static int run_out_of_descriptors(void *arg)
     return 0;
 }
 
+/* There is none for the first wait itself, which needs one: an acceptor waits all the same. */
+static int wait_without_descriptors(void *arg)
+{
+    int listener, conn;
+    struct rlimit before, few;
+    (void)arg;
+    EXPECT_EQ(kin_tcp_listen("127.0.0.1:0", NULL, &listener), 0);
+    EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = before;
+    few.rlim_cur = 3;
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+    EXPECT_EQ(kin_accept(listener, &conn, kin_after(KIN_MS(3))), KIN_TIMEOUT);
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+    EXPECT_EQ(kin_accept(listener, &conn, kin_after(KIN_MS(3))), KIN_TIMEOUT);
+    return kin_close(listener);
+}
+
 KIN_TEST(a_server_without_descriptors_answers_late, "")
 {
     EXPECT_EQ(run_reporting(1, run_out_of_descriptors, NULL, NULL), 0);
+    EXPECT_EQ(run_reporting(1, wait_without_descriptors, NULL, NULL), 0);
+}
+
+/* ---- both kinds of addresses ---- */
+
+/* Calls an address of the port that a listener has; false: the machine has no such addresses. */
+static bool call_at(const char *host, const char *port, int listener)
+{
+    char addr[KIN_ADDR_MAX], peer[KIN_ADDR_MAX];
+    int fd, conn;
+    snprintf(addr, sizeof(addr), "%s%s", host, port);
+    int rc = kin_tcp_connect(addr, &fd, KIN_NEVER);
+    if (rc == -EADDRNOTAVAIL || rc == -EAFNOSUPPORT)
+        return false;
+    EXPECT_EQ(rc, 0);
+    EXPECT_EQ(kin_accept(listener, &conn, KIN_NEVER), 0);
+    EXPECT_EQ(kin_local_addr(conn, peer, sizeof(peer)), 0);
+    EXPECT_EQ(strncmp(peer, host, strlen(host)), 0); /* in the words of the caller */
+    EXPECT_EQ(kin_close(fd), 0);
+    EXPECT_EQ(kin_close(conn), 0);
+    return true;
+}
+
+static int be_called_by_all(void *arg)
+{
+    const char *const anywhere[] = {"*:0", ":0"};
+    char addr[KIN_ADDR_MAX];
+    int listener, fd;
+    (void)arg;
+    for (int i = 0; i < 2; i++) {
+        EXPECT_EQ(kin_tcp_listen(anywhere[i], NULL, &listener), 0);
+        EXPECT_EQ(kin_local_addr(listener, addr, sizeof(addr)), 0);
+        EXPECT(call_at("127.0.0.1", strrchr(addr, ':'), listener));
+        call_at("[::1]", strrchr(addr, ':'), listener);
+        EXPECT_EQ(kin_close(listener), 0);
+    }
+    if (kin_tcp_listen("[::1]:0", NULL, &listener) < 0)
+        return 0; /* a machine without IPv6 */
+    EXPECT_EQ(kin_local_addr(listener, addr, sizeof(addr)), 0);
+    EXPECT_EQ(kin_tcp_connect(strrchr(addr, ':'), &fd, KIN_NEVER), 0); /* this machine is both */
+    EXPECT_EQ(kin_close(fd), 0);
+    EXPECT_EQ(kin_close(listener), 0);
+    return 0;
+}
+
+KIN_TEST(any_address_is_one_of_either_kind, "")
+{
+    both(be_called_by_all);
+}
+
+/* What is on this machine is connected when the system has been asked. */
+static int connect_without_waiting(void *arg)
+{
+    char addr[KIN_ADDR_MAX];
+    int listener, fd, made = 0;
+    (void)arg;
+    EXPECT_EQ(kin_tcp_listen("127.0.0.1:0", NULL, &listener), 0);
+    EXPECT_EQ(kin_local_addr(listener, addr, sizeof(addr)), 0);
+    for (int i = 0; i < 20; i++) { /* a busy machine may put one off */
+        int rc = kin_tcp_connect(addr, &fd, 0);
+        EXPECT(rc == 0 || rc == KIN_TIMEOUT);
+        made += rc == 0;
+        if (rc == 0)
+            EXPECT_EQ(kin_close(fd), 0);
+    }
+    EXPECT_GT(made, 0);
+    return kin_close(listener);
+}
+
+KIN_TEST(a_connection_that_is_there_at_once_needs_no_time, "")
+{
+    both(connect_without_waiting);
 }

@@ -138,7 +138,9 @@ class Resolver:
         paths = [os.path.join(directory, name) for name in ("resolv.conf", "hosts")]
         write(paths[0], conf)
         write(paths[1], hosts)
-        env = dict(os.environ, KIN_RESOLV_CONF=paths[0], KIN_HOSTS=paths[1])
+        env = {name: value for name, value in os.environ.items()
+               if name not in ("LOCALDOMAIN", "RES_OPTIONS")}
+        env.update(KIN_RESOLV_CONF=paths[0], KIN_HOSTS=paths[1])
         self.process = subprocess.Popen([example("resolve"), "-"], env=env, text=True,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
@@ -257,6 +259,26 @@ def test_long_answer():
         every = dig_all(server.port, "many.test")
         expect(every, in_order(MANY))
         expect((len(some), set(some) <= set(every)), (16, True))
+
+
+def test_options():
+    """What the server is asked, by the options: how often, for what, and whether it had to cut."""
+    with names() as (directory, server):
+        for option, kinds in (("edns0", ["A", "AAAA"]),  # it fits into such a datagram
+                              ("use-vc", ["A", "AAAA"]),
+                              ("no-aaaa", ["A", "A"]), ("no-aaaa use-vc", ["A"]),
+                              ("single-request", ["A", "A", "AAAA"])):
+            before = len(server.questions("many.test"))
+            with Resolver(directory, conf_of(server, "options %s\n" % option)) as kin:
+                expect(set(kin.ask("many.test")) <= set(MANY), True)
+                expect(kin.ask("both.test"), [address for address in
+                                              dig_all(server.port, "both.test")
+                                              if ":" not in address or "no-aaaa" not in option])
+            expect(sorted(kind for kind, _ in server.questions("many.test")[before:]), kinds)
+        with Resolver(directory, conf_of(server, "search lan.test\noptions no-tld-query\n")) as kin:
+            expect(kin.ask("web"), ["192.0.2.20"])
+            expect(kin.ask("both"), "KIN_NOPROC")
+            expect(server.questions("both"), [])
 
 
 # ---- files ----

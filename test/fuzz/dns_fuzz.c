@@ -27,15 +27,18 @@ static bool has(const uint8_t *message, size_t size, const uint8_t *bytes, size_
     return false;
 }
 
-static void read_message(enum kin__dns_type type, const uint8_t *message, size_t size)
+static void read_message(uint8_t how, const uint8_t *message, size_t size)
 {
-    struct kin__dns_question question = {.id = 0x1234, .type = type, .name = "www.test"};
+    enum kin__dns_type type = how & 1 ? KIN__DNS_AAAA : KIN__DNS_A;
+    struct kin__dns_question question = {
+        .id = 0x1234, .type = type, .name = "www.test", .has_edns = how & 8};
     struct kin__dns_answer answer = {0};
     uint8_t *exact = malloc(size ? size : 1); /* the sanitizer sees every step beyond it */
     memcpy(exact, message, size);
     enum kin__dns_verdict verdict = kin__dns_parse(&question, exact, size, &answer);
     free(exact);
     expect(verdict <= KIN__DNS_NOBODY);
+    expect(verdict != KIN__DNS_PUZZLED || question.has_edns);
     if (verdict == KIN__DNS_FOUND) {
         expect(answer.count > 0 && answer.count <= KIN__DNS_ADDRESSES && answer.ttl_s <= 86400);
         for (unsigned i = 0; i < answer.count; i++)
@@ -50,15 +53,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     static struct message m;
     if (size < 9)
         return 0;
-    enum kin__dns_type type = bytes[0] & 1 ? KIN__DNS_AAAA : KIN__DNS_A;
     if (bytes[0] & 2) {
-        read_message(type, bytes + 1, size - 1);
+        read_message(bytes[0], bytes + 1, size - 1);
         return 0;
     }
-    put_head(&m, 0x1234, bytes[0] & 4 ? 3 : 0, "www.test", (unsigned)type);
+    put_head(&m, 0x1234, bytes[0] & 4 ? 3 : 0, "www.test", bytes[0] & 1 ? TYPE_AAAA : TYPE_A);
     for (size_t i = 0; i < 3; i++) /* how many of each there are */
         set_u16(&m, 6 + 2 * i, (unsigned)bytes[1 + 2 * i] << 8 | bytes[2 + 2 * i]);
     put_bytes(&m, bytes + 7, size - 7);
-    read_message(type, m.bytes, m.size);
+    read_message(bytes[0], m.bytes, m.size);
     return 0;
 }

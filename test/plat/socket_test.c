@@ -17,7 +17,7 @@ static struct kin__sockaddr loopback(void)
 {
     struct kin__hostport any = {"127.0.0.1", 0};
     struct kin__sockaddr address;
-    EXPECT(kin__address_numeric(&any, true, &address));
+    EXPECT(kin__address_numeric(&any, &address));
     return address;
 }
 

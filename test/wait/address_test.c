@@ -8,9 +8,12 @@
 #include "base/rng.h"
 #include "wait/address.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/un.h>
 
 KIN_TEST(good_addresses_come_back_as_they_were, "")
 {
@@ -21,7 +24,7 @@ KIN_TEST(good_addresses_come_back_as_they_were, "")
         struct kin__hostport parts;
         struct kin__sockaddr address;
         EXPECT_EQ(kin__address_split(good[i], &parts), 0);
-        EXPECT(kin__address_numeric(&parts, false, &address));
+        EXPECT(kin__address_numeric(&parts, &address));
         EXPECT_EQ(kin__address_text(&address, text, sizeof(text)), 0);
         EXPECT_STR(text, good[i]);
         EXPECT_EQ(kin__address_text(&address, text, strlen(good[i])), -ENOSPC);
@@ -31,23 +34,48 @@ KIN_TEST(good_addresses_come_back_as_they_were, "")
 
 KIN_TEST(no_host_is_any_or_this_machine, "")
 {
+    const char *const expected[2][2] = {{"127.0.0.1:80", "[::1]:80"}, {"[::]:80", "0.0.0.0:80"}};
+    const char *const none[] = {":80", "*:80"};
     struct kin__hostport parts;
-    struct kin__sockaddr address;
+    struct kin__sockaddr both[2];
     char text[64];
-    EXPECT_EQ(kin__address_split(":80", &parts), 0);
-    EXPECT(kin__address_numeric(&parts, true, &address));
+    for (unsigned i = 0; i < 4; i++) {
+        bool is_passive = i & 1;
+        EXPECT_EQ(kin__address_split(none[i / 2], &parts), 0);
+        EXPECT(!kin__address_numeric(&parts, both));
+        EXPECT_EQ(kin__address_hostless(&parts, is_passive, both, 1), 1);
+        EXPECT_EQ(kin__address_hostless(&parts, is_passive, both, 9), 2);
+        for (unsigned j = 0; j < 2; j++) {
+            EXPECT_EQ(kin__address_text(&both[j], text, sizeof(text)), 0);
+            EXPECT_STR(text, expected[is_passive][j]);
+        }
+    }
+    EXPECT_EQ(kin__address_split("0.0.0.0:80", &parts), 0);
+    EXPECT_EQ(kin__address_hostless(&parts, true, both, 2), 0);
+}
+
+/* A listener for both kinds sees 1.2.3.4 as ::ffff:1.2.3.4; who reads it does not. */
+KIN_TEST(an_address_has_one_text, "")
+{
+    struct sockaddr_in6 peer = {.sin6_family = AF_INET6, .sin6_port = htons(80)};
+    struct kin__hostport parts;
+    struct kin__sockaddr address = {.size = sizeof(peer)};
+    char text[64];
+    EXPECT_EQ(kin__address_split("[::ffff:1.2.3.4]:80", &parts), 0);
+    EXPECT(kin__address_numeric(&parts, &address));
     EXPECT_EQ(kin__address_text(&address, text, sizeof(text)), 0);
-    EXPECT_STR(text, "0.0.0.0:80");
-    EXPECT_EQ(kin__address_split("*:80", &parts), 0);
-    EXPECT(kin__address_numeric(&parts, false, &address));
+    EXPECT_STR(text, "1.2.3.4:80");
+    EXPECT_EQ(inet_pton(AF_INET6, "::ffff:1.2.3.4", &peer.sin6_addr), 1);
+    memcpy(address.bytes, &peer, sizeof(peer));
     EXPECT_EQ(kin__address_text(&address, text, sizeof(text)), 0);
-    EXPECT_STR(text, "127.0.0.1:80");
+    EXPECT_STR(text, "1.2.3.4:80");
 }
 
 KIN_TEST(bad_addresses_are_refused, "")
 {
     const char *const bad[] = {"", ":", "a", "a:", "a:b", "a:1x", "a:65536", "a:123456", "::1:80",
-                               "[::1", "[::1]", "[::1]80", "[::1]:", "a:-1", "a: 1", "a:b:1"};
+                               "[::1", "[::1]", "[::1]80", "[::1]:", "a:-1", "a: 1", "a:b:1",
+                               "[]:80", "[1.2.3.4]:80", "[name]:80"};
     struct kin__hostport parts;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         EXPECT_EQ(kin__address_split(bad[i], &parts), -EINVAL);
@@ -66,7 +94,7 @@ KIN_TEST(names_and_broken_numbers_are_not_numeric, "")
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         struct kin__hostport parts = {.port = 1};
         snprintf(parts.host, sizeof(parts.host), "%s", names[i]);
-        EXPECT(!kin__address_numeric(&parts, false, &address));
+        EXPECT(!kin__address_numeric(&parts, &address));
     }
 }
 
@@ -75,19 +103,36 @@ KIN_TEST(unix_paths_have_a_length, "")
     struct kin__sockaddr address;
     char path[200], text[200];
     memset(path, 'p', sizeof(path));
-    path[107] = '\0';
-    EXPECT_EQ(kin__address_unix(path, &address), 0);
-    EXPECT_EQ(kin__address_text(&address, text, sizeof(text)), 0);
-    EXPECT_STR(text + 5, path);
-    path[107] = 'p';
-    path[108] = '\0';
+    for (unsigned i = 0; i < 4; i++) { /* one that fills its room, and one that is abstract */
+        path[0] = i & 1 ? '@' : '/';
+        path[107 + i / 2] = '\0';
+        EXPECT_EQ(kin__address_unix(path, &address), 0);
+        EXPECT_EQ(kin__address_text(&address, text, sizeof(text)), 0);
+        EXPECT_STR(text + 5, path);
+        path[107 + i / 2] = 'p';
+    }
+    path[109] = '\0';
     EXPECT_EQ(kin__address_unix(path, &address), -ENAMETOOLONG);
+    EXPECT_EQ(kin__address_unix("unix:@", &address), -EINVAL);
     EXPECT_EQ(kin__address_unix("", &address), -EINVAL);
     EXPECT_EQ(kin__address_unix("unix:", &address), -EINVAL);
     EXPECT_EQ(kin__address_unix(NULL, &address), -EINVAL);
     EXPECT_EQ(kin__address_unix("unix:@name", &address), 0);
     EXPECT_EQ(kin__address_text(&address, text, sizeof(text)), 0);
     EXPECT_STR(text, "unix:@name");
+}
+
+/* The system counts a zero behind a path that fills its room, where there is none to be read. */
+KIN_TEST(a_path_that_fills_its_room_is_read_no_further, "")
+{
+    struct sockaddr_un un = {.sun_family = AF_UNIX};
+    struct kin__sockaddr address = {.size = sizeof(un) + 1};
+    char text[200];
+    memset(un.sun_path, 'p', sizeof(un.sun_path));
+    memset(address.bytes, 'x', sizeof(address.bytes));
+    memcpy(address.bytes, &un, sizeof(un));
+    EXPECT_EQ(kin__address_text(&address, text, sizeof(text)), 0);
+    EXPECT_EQ(strlen(text), strlen("unix:") + sizeof(un.sun_path));
 }
 
 KIN_TEST(random_text_is_refused_or_comes_back, "")
@@ -103,11 +148,11 @@ KIN_TEST(random_text_is_refused_or_comes_back, "")
         text[size] = '\0';
         struct kin__hostport parts, again;
         struct kin__sockaddr address, same;
-        if (kin__address_split(text, &parts) < 0 || !kin__address_numeric(&parts, true, &address))
+        if (kin__address_split(text, &parts) < 0 || !kin__address_numeric(&parts, &address))
             continue;
         EXPECT_EQ(kin__address_text(&address, back, sizeof(back)), 0);
         EXPECT_EQ(kin__address_split(back, &again), 0);
-        EXPECT(kin__address_numeric(&again, true, &same));
+        EXPECT(kin__address_numeric(&again, &same));
         EXPECT_EQ(memcmp(&address, &same, sizeof(same)), 0);
     }
 }

@@ -14,11 +14,15 @@
 
 #include <kin/net.h>
 
+#include <poll.h>
+
 struct dns_server {
     bool is_second;
     int udp, tcp;
     unsigned port;
     _Atomic int datagrams, streams; /* questions so far */
+    _Atomic int extended; /* those that say that long datagrams are welcome */
+    _Atomic int overlaps; /* questions that came before an earlier one was answered */
     _Atomic int existing; /* of the former, those for names that exist: they always come in pairs */
     /* of the last questions by datagram: what nobody should be able to guess */
     unsigned ids[256], ports[256];
@@ -29,6 +33,7 @@ struct dns_request {
     char name[256];
     char from[KIN_ADDR_MAX];
     bool is_stream;
+    unsigned room; /* how long an answer may be, if it says so; else 0 */
 };
 
 /* The addresses that the truth consists of. */
@@ -75,7 +80,10 @@ static bool dns_read_request(const uint8_t *bytes, size_t size, struct dns_reque
     }
     out->name[length] = '\0';
     out->type = (unsigned)bytes[at + 1] << 8 | bytes[at + 2];
-    return true;
+    at += 5;
+    if (bytes[11] == 1 && size - at == 11 && bytes[at + 2] == 41)
+        out->room = (unsigned)bytes[at + 3] << 8 | bytes[at + 4];
+    return bytes[11] == 0 ? at == size : out->room != 0;
 }
 
 /* The first label is word. */
@@ -112,11 +120,37 @@ static void dns_put_poison(struct message *m, unsigned type)
     put_record(m, "victim.test", type, 3000, dns_lie, size);
 }
 
+/* A server that is puzzled by long questions, each in its way; true: it has said so. */
+static bool dns_put_puzzled(struct message *m, const struct dns_request *request, bool is_first)
+{
+    bool is_bare = dns_is(request, "bare"); /* and forgets the question */
+    if (!(request->room && (dns_is(request, "old") || is_bare)) &&
+        !(is_first && dns_is(request, "stubborn")))
+        return false;
+    put_head(m, request->id, is_bare ? 4 : 1, request->name, request->type);
+    if (is_bare) {
+        set_u16(m, 4, 0);
+        m->size = 12;
+    }
+    return true;
+}
+
+/* Whether the answer does not fit into a datagram, or the server says so. */
+static bool dns_is_cut(const struct dns_request *request, bool is_first)
+{
+    return dns_is(request, "big") || dns_is(request, "long") || dns_is(request, "drip") ||
+           (is_first && (dns_is(request, "hangup") || dns_is(request, "stall")));
+}
+
 /* What the server says; false: nothing. */
 static bool dns_answer(struct dns_server *server, const struct dns_request *request,
                        struct message *m)
 {
     bool is_first = !server->is_second;
+    if (request->room)
+        atomic_fetch_add(&server->extended, 1);
+    if (dns_put_puzzled(m, request, is_first))
+        return true;
     put_head(m, request->id, 0x0180, request->name, request->type);
     if (dns_is(request, "silent") && is_first)
         return false;
@@ -155,9 +189,10 @@ static bool dns_answer(struct dns_server *server, const struct dns_request *requ
     } else if (dns_is(request, "once")) { /* not to be remembered */
         put_answer(m, NULL, request->type, 0, request->type == TYPE_A ? dns_v4 : dns_v6,
                    request->type == TYPE_A ? 4 : 16);
-    } else if (!request->is_stream && (dns_is(request, "long") || dns_is(request, "drip") ||
-                                       ((dns_is(request, "hangup") || dns_is(request, "stall")) &&
-                                        is_first))) {
+    } else if (dns_is(request, "big") && (request->is_stream || request->room == 1232)) {
+        for (unsigned i = 0; i < 40; i++) /* just below that */
+            dns_put_address(m, request->type, dns_v4, dns_v6);
+    } else if (!request->is_stream && dns_is_cut(request, is_first)) {
         put_head(m, request->id, 0x0200, request->name, request->type);
     } else if (dns_is(request, "long")) {
         for (unsigned i = 0; i < 3000; i++)
@@ -217,6 +252,8 @@ __attribute__((unused)) static int dns_serve_datagrams(void *arg)
             atomic_fetch_add(&server->existing, 1);
         server->ids[number % 256] = request.id;
         server->ports[number % 256] = (unsigned)atoi(strrchr(request.from, ':') + 1);
+        if (dns_is(&request, "slow") && kin_fd_wait(server->udp, POLLIN, kin_after(KIN_MS(5))) > 0)
+            atomic_fetch_add(&server->overlaps, 1);
         dns_mislead(server, &request, m);
         if (dns_answer(server, &request, m))
             EXPECT_EQ(kin_udp_send(server->udp, m->bytes, m->size, request.from, KIN_NEVER),

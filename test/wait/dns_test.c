@@ -47,6 +47,12 @@ KIN_TEST(a_question_is_as_the_wire_wants_it, "")
     EXPECT(memcmp(out, expected, sizeof expected) == 0);
     question = ask("a..b", KIN__DNS_A);
     EXPECT_EQ(kin__dns_build(&question, out), 0);
+    static const uint8_t extended[] = {0x12, 0x34, 1, 0, 0, 1, 0, 0, 0, 0, 0, 1, 1, 'a', 0, 0, 1, 0,
+                                       1, 0, 0, 41, 0x04, 0xd0, 0, 0, 0, 0, 0, 0};
+    question = ask("a", KIN__DNS_A);
+    question.has_edns = true; /* 1232 bytes may come */
+    EXPECT_EQ(kin__dns_build(&question, out), sizeof extended);
+    EXPECT(memcmp(out, extended, sizeof extended) == 0);
 }
 
 KIN_TEST(names_are_checked, "")
@@ -76,6 +82,8 @@ KIN_TEST(names_are_checked, "")
     question.name[253] = '\0';
     uint8_t out[KIN__DNS_QUERY_MAX];
     EXPECT_EQ(kin__dns_build(&question, out), 12 + 255 + 4);
+    question.has_edns = true;
+    EXPECT_EQ(kin__dns_build(&question, out), 12 + 255 + 4 + 11);
 }
 
 KIN_TEST(addresses_are_taken_from_an_answer, "")
@@ -208,6 +216,19 @@ KIN_TEST(refusals_and_cuts_are_told_apart, "")
     }
     put_head(&m, 0x1234, 0x0200, "www.test", TYPE_A);
     EXPECT_EQ(parse(&question, &m, &answer), KIN__DNS_CUT);
+    question.has_edns = true; /* which puzzles some */
+    for (unsigned code = 1; code < 16; code++) {
+        bool is_puzzled = code == 1 || code == 4;
+        put_head(&m, 0x1234, code, "www.test", TYPE_A);
+        EXPECT_EQ(parse(&question, &m, &answer), code == 3    ? KIN__DNS_NOBODY
+                                                 : is_puzzled ? KIN__DNS_PUZZLED
+                                                              : KIN__DNS_FAILED);
+        set_u16(&m, 4, 0); /* and they do not even repeat the question */
+        m.size = 12;
+        EXPECT_EQ(parse(&question, &m, &answer), code == 3    ? KIN__DNS_STRAY
+                                                 : is_puzzled ? KIN__DNS_PUZZLED
+                                                              : KIN__DNS_FAILED);
+    }
 }
 
 KIN_TEST(broken_answers_are_refused, "")
@@ -338,13 +359,14 @@ KIN_TEST(no_message_whatever_harms_the_reader, "")
 {
     struct kin__rng rng;
     static struct message m;
-    unsigned verdicts[8] = {0};
+    unsigned verdicts[KIN__DNS_NOBODY + 1] = {0};
     kin__rng_init(&rng, kin_test_seed(), 0);
     unsigned rounds = 200000 / kin_test_scale();
     for (unsigned round = 0; round < rounds; round++) {
         enum kin__dns_type type = below(&rng, 2) ? KIN__DNS_A : KIN__DNS_AAAA;
         struct kin__dns_question question = ask("www.test", type);
         struct kin__dns_answer answer = {0};
+        question.has_edns = below(&rng, 2);
         put_head(&m, 0x1234, below(&rng, 4) ? 0 : 3, "www.test", (unsigned)type);
         for (uint32_t i = below(&rng, 8); i > 0; i--)
             put_random_record(&rng, &m);

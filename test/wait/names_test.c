@@ -53,6 +53,8 @@ KIN_TEST(resolv_conf_is_read, "")
                                        "search old.test\n"
                                        "search One.test two.test. bad..name # three.test\n"
                                        "options ndots:3 timeout:7 attempts:4 rotate unknown\n"
+                                       "options use-vc no-aaaa\toptions single-request\n"
+                                       "options Edns0 no-tld-query inet6\n"
                                        "sortlist whatever\n"
                                        "nameserver 192.0.2.2");
     EXPECT_EQ(names->server_count, 3);
@@ -65,7 +67,8 @@ KIN_TEST(resolv_conf_is_read, "")
     EXPECT_EQ(names->ndots, 3);
     EXPECT_EQ(names->timeout_s, 7);
     EXPECT_EQ(names->attempts, 4);
-    EXPECT(names->rotates);
+    EXPECT(names->rotates && names->by_stream && names->skips_v6 && names->in_turn);
+    EXPECT(names->has_edns && names->skips_bare);
     kin__names_destroy(names);
 }
 
@@ -78,7 +81,8 @@ KIN_TEST(resolv_conf_has_defaults_and_limits, "")
     EXPECT_EQ(names->ndots, 1);
     EXPECT_EQ(names->timeout_s, 5);
     EXPECT_EQ(names->attempts, 2);
-    EXPECT(!names->rotates);
+    EXPECT(!names->rotates && !names->by_stream && !names->skips_v6 && !names->in_turn);
+    EXPECT(!names->has_edns && !names->skips_bare);
     kin__names_destroy(names);
     names = conf_of("options ndots:99999999999999 timeout:1000000 attempts:55\ndomain a.test\n"
                     "nameserver 127.0.0.1#5353\n");
@@ -183,6 +187,18 @@ KIN_TEST(names_are_looked_for_in_the_search_list, "")
                                                             "x.web", NULL});
     names->ndots = 0;
     expect_candidates(names, "web", (const char *const[]){"web", "web.a.test", "web.b.test", NULL});
+    names->skips_bare = true;
+    for (names->ndots = 0; names->ndots < 3; names->ndots++) {
+        expect_candidates(names, "web", (const char *const[]){"web.a.test", "web.b.test", NULL});
+        expect_candidates(names, "web.", (const char *const[]){"web", NULL});
+    }
+    names->ndots = 1;
+    expect_candidates(names, "x.web", (const char *const[]){"x.web", "x.web.a.test",
+                                                            "x.web.b.test", NULL});
+    names->search_count = 0;
+    expect_candidates(names, "web", (const char *const[]){NULL});
+    names->search_count = 2;
+    names->skips_bare = false;
     char longest[KIN__DNS_TEXT];
     memset(longest, 'x', sizeof longest - 1);
     longest[sizeof longest - 1] = '\0';
@@ -208,7 +224,7 @@ KIN_TEST(files_are_read_again_only_when_they_have_changed, "")
     EXPECT(mkdtemp(dir) != NULL);
     snprintf(conf, sizeof conf, "%s/resolv.conf", dir);
     snprintf(hosts, sizeof hosts, "%s/hosts", dir);
-    struct kin__names_files files = {conf, hosts};
+    struct kin__names_files files = {.conf = conf, .hosts = hosts};
     EXPECT_EQ(kin__names_load(&files, NULL, &first), 0); /* neither is there */
     EXPECT_EQ(first->server_count, 1);
     EXPECT_EQ(kin__names_load(&files, first, &second), 0);
@@ -224,6 +240,13 @@ KIN_TEST(files_are_read_again_only_when_they_have_changed, "")
     EXPECT_EQ(kin__names_load(&files, second, &first), 0);
     expect_server(first, 0, "192.0.2.53:53");
     kin__names_destroy(first);
+    files.search = "c.test d.test";
+    files.options = "ndots:4 use-vc";
+    EXPECT_EQ(kin__names_load(&files, NULL, &first), 0);
+    EXPECT_EQ(first->search_count, 2); /* instead */
+    EXPECT_STR(first->search[0], "c.test");
+    EXPECT(first->ndots == 4 && first->by_stream);
+    kin__names_destroy(first);
     uint64_t n = 1;
     for (int rc = -ENOMEM; rc < 0; n++) { /* each request fails once */
         kin__plat_fail_after(n, true);
@@ -231,7 +254,7 @@ KIN_TEST(files_are_read_again_only_when_they_have_changed, "")
         kin__plat_fail_after(0, false);
         EXPECT(rc == -ENOMEM || rc == 0);
     }
-    EXPECT_GT(n, 4);
+    EXPECT_GT(n, 6);
     kin__names_destroy(first);
     kin__names_destroy(second);
     kin__names_destroy(NULL);
@@ -242,7 +265,8 @@ KIN_TEST(files_are_read_again_only_when_they_have_changed, "")
 
 KIN_TEST(nonsense_in_files_harms_nobody, "")
 {
-    static const char letters[] = "nameserver search options hosts 1.2.3.4 ::1 #;.:%*\t\n\n\r -x";
+    static const char letters[] =
+        "nameserver search options no-tld-query 1.2.3.4 ::1 #;.:%*\t\n\n\r -x";
     struct kin__rng rng;
     struct kin__sockaddr found[4];
     char out[KIN__DNS_TEXT];

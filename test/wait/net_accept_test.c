@@ -109,7 +109,9 @@ static int wait_for_better_times(void *arg)
     listen_and_call(&listener, &caller);
     answer_with(scarce, 1, true);
     EXPECT_EQ(kin_accept(listener, &conn, 0), KIN_TIMEOUT);
-    EXPECT_EQ(kin_accept(listener, &conn, kin_after(KIN_MS(40))), KIN_TIMEOUT);
+    kin_time until = kin_after(KIN_MS(40));
+    EXPECT_EQ(kin_accept(listener, &conn, until), KIN_TIMEOUT);
+    EXPECT_GE(kin_now(), until); /* not a moment before: one may be closed in the last one */
     EXPECT_LE(asked, 8); /* after 1, 2, 4, 8 ... ms */
     {
         KIN_NURSERY(n);
@@ -134,4 +136,28 @@ KIN_TEST(the_wait_for_a_descriptor_can_be_ended, "")
 {
     EXPECT_EQ(run_reporting(1, wait_for_better_times, NULL, NULL), 0);
     EXPECT_EQ(run_reporting(2, wait_for_better_times, NULL, NULL), 0);
+}
+
+/* Nobody stays on the line, ever: others run meanwhile, and a cancel ends it. */
+static int be_called_in_vain(void *arg)
+{
+    static const int gone[] = {ECONNABORTED};
+    int listener, caller;
+    (void)arg;
+    listen_and_call(&listener, &caller);
+    answer_with(gone, 1, true);
+    KIN_NURSERY(n);
+    EXPECT_EQ(kin_spawn(&n, accept_for_ever, &listener), 0);
+    while (asked < 10) /* ends: it tries again and again */
+        EXPECT_EQ(kin_yield(), 0);
+    kin_nursery_cancel(&n, 0);
+    EXPECT_EQ(kin_nursery_join(&n, NULL), KIN_CANCELLED);
+    hang_up(listener, caller);
+    return 0;
+}
+
+KIN_TEST(peers_that_give_up_for_ever_keep_nobody_from_running, "")
+{
+    EXPECT_EQ(run_reporting(1, be_called_in_vain, NULL, NULL), 0);
+    EXPECT_EQ(run_reporting(2, be_called_in_vain, NULL, NULL), 0);
 }

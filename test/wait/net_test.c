@@ -89,3 +89,50 @@ KIN_TEST(no_descriptor_stays_behind, "")
     EXPECT_EQ(run_reporting(1, come_and_go, NULL, NULL), 0);
     EXPECT_EQ(run_reporting(2, come_and_go, NULL, NULL), 0);
 }
+
+static int connect_there(void *arg)
+{
+    int fd = -1;
+    int rc = kin_tcp_connect(arg, &fd, KIN_NEVER);
+    EXPECT_EQ(fd, -1);
+    return rc;
+}
+
+/* The line of a listener is full, so the system leaves further callers without an answer. */
+static int call_in_vain(void *arg)
+{
+    struct kin_listen_options options = KIN_LISTEN_OPTIONS_INIT;
+    char addr[KIN_ADDR_MAX];
+    int listener, callers[2], fd;
+    (void)arg;
+    options.backlog = 1;
+    EXPECT_EQ(kin_tcp_listen("127.0.0.1:0", &options, &listener), 0);
+    EXPECT_EQ(kin_local_addr(listener, addr, sizeof(addr)), 0);
+    for (int i = 0; i < 2; i++) /* one more than it says */
+        EXPECT_EQ(kin_tcp_connect(addr, &callers[i], KIN_NEVER), 0);
+    if (kin_tcp_connect(addr, &fd, kin_after(KIN_MS(20))) == 0)
+        KIN_SKIP("the line of a listener has no end here");
+    int sockets = count_sockets();
+    EXPECT_EQ(kin_tcp_connect(addr, &fd, 0), KIN_TIMEOUT);
+    for (int i = 0; i < 5; i++) {
+        kin_time until = kin_after(KIN_US(300) * i);
+        EXPECT_EQ(kin_tcp_connect(addr, &fd, until), KIN_TIMEOUT);
+        EXPECT_GE(kin_now(), until);
+        KIN_NURSERY(n);
+        EXPECT_EQ(kin_spawn(&n, connect_there, addr), 0);
+        if (i & 1)
+            EXPECT_EQ(kin_sleep(kin_after(KIN_US(300))), 0);
+        kin_nursery_cancel(&n, 0);
+        EXPECT_EQ(kin_nursery_join(&n, NULL), KIN_CANCELLED);
+    }
+    EXPECT_EQ(count_sockets(), sockets);
+    EXPECT_EQ(kin_close(callers[0]), 0);
+    EXPECT_EQ(kin_close(callers[1]), 0);
+    return kin_close(listener);
+}
+
+KIN_TEST(a_connect_that_is_ended_leaves_nothing_behind, "")
+{
+    EXPECT_EQ(run_reporting(1, call_in_vain, NULL, NULL), 0);
+    EXPECT_EQ(run_reporting(2, call_in_vain, NULL, NULL), 0);
+}

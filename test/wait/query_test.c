@@ -25,7 +25,7 @@ static void point_at(struct kin__names *names, const struct dns_server *servers,
     names->attempts = 1;
     for (unsigned i = 0; i < count; i++) {
         struct kin__hostport here = {.host = "127.0.0.1", .port = (uint16_t)servers[i].port};
-        EXPECT(kin__address_numeric(&here, false, &names->servers[i]));
+        EXPECT(kin__address_numeric(&here, &names->servers[i]));
     }
 }
 
@@ -266,6 +266,95 @@ static int ask_nobody(void *arg)
 KIN_TEST(a_server_that_is_not_there_is_noticed_at_once, "")
 {
     EXPECT_EQ(run_reporting(1, ask_nobody, NULL, NULL), 0);
+}
+
+/* ---- options ---- */
+
+static int ask_over_streams(struct world *world)
+{
+    const char *const names[] = {"good.test", "long.test", "hangup.test"};
+    world->names.by_stream = true;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        EXPECT_EQ(ask(world, names[i]), 0);
+        EXPECT_EQ(world->servers[0].streams, 2 * (int)(i + 1));
+        if (i < 2)
+            expect_truth(world);
+    }
+    expect_verdicts(world, KIN__DNS_STRAY, KIN__DNS_STRAY); /* both have hung up */
+    EXPECT_EQ(world->servers[1].streams, 2);
+    EXPECT_EQ(world->servers[0].datagrams + world->servers[1].datagrams, 0);
+    return 0;
+}
+
+KIN_TEST(with_use_vc_nothing_goes_by_datagram, "")
+{
+    with_servers(ask_over_streams);
+}
+
+static int ask_at_length(struct world *world)
+{
+    EXPECT_EQ(ask(world, "big.test"), 0);
+    EXPECT_EQ(world->servers[0].streams, 2); /* it was cut */
+    world->names.has_edns = true;
+    EXPECT_EQ(ask(world, "big.test"), 0);
+    expect_truth(world);
+    EXPECT_EQ(world->query.kinds[KIN__QUERY_V6].answer.count, KIN__DNS_ADDRESSES);
+    EXPECT_EQ(world->servers[0].extended, 2);
+    EXPECT_EQ(world->servers[0].streams, 2); /* it was not */
+    EXPECT_EQ(ask(world, "long.test"), 0);   /* it is too long for that, too */
+    expect_truth(world);
+    EXPECT_EQ(world->servers[0].streams, 4);
+    return 0;
+}
+
+KIN_TEST(with_edns0_longer_datagrams_come, "")
+{
+    with_servers(ask_at_length);
+}
+
+static int ask_the_puzzled(struct world *world)
+{
+    const char *const names[] = {"old.test", "bare.test"};
+    world->names.has_edns = true;
+    for (int i = 0; i < 4; i++) { /* by datagram, then over streams */
+        world->names.by_stream = i >= 2;
+        EXPECT_EQ(ask(world, names[i % 2]), 0);
+        expect_truth(world);
+        EXPECT_EQ(world->servers[0].extended, 2 * (i + 1)); /* once more without, each */
+        EXPECT_EQ(world->servers[0].datagrams + world->servers[0].streams, 4 * (i + 1));
+    }
+    EXPECT_EQ(world->servers[1].datagrams + world->servers[1].streams, 0);
+    world->names.by_stream = false;
+    EXPECT_EQ(ask(world, "stubborn.test"), 0); /* whatever it is asked */
+    expect_truth(world);
+    EXPECT_EQ(world->servers[1].datagrams, 2);
+    return 0;
+}
+
+KIN_TEST(who_is_puzzled_by_edns0_is_asked_without, "")
+{
+    with_servers(ask_the_puzzled);
+}
+
+static int ask_in_order(struct world *world)
+{
+    world->names.in_turn = true;
+    for (int i = 0; i < 3; i++) {
+        EXPECT_EQ(ask(world, "slow.test"), 0);
+        expect_truth(world);
+    }
+    EXPECT_EQ(world->servers[0].datagrams, 6);
+    EXPECT_EQ(world->servers[0].overlaps, 0);
+    EXPECT_EQ(ask(world, "none.test"), 0); /* the second question is not even asked */
+    expect_verdicts(world, KIN__DNS_NOBODY, KIN__DNS_NOBODY);
+    EXPECT_EQ(world->servers[0].datagrams, 7);
+    EXPECT_EQ(ask_until(world, "dead.test", kin_after(KIN_MS(5))), KIN_TIMEOUT);
+    return 0;
+}
+
+KIN_TEST(with_single_request_one_question_waits_for_the_other, "")
+{
+    with_servers(ask_in_order);
 }
 
 /* ---- time and cancellation ---- */

@@ -31,6 +31,7 @@ static void write_file(const char *path, const char *format, ...)
 
 static kin_task_fn *body;
 static unsigned patience = 1; /* in seconds, how long a server has time */
+static const char *domains, *options; /* what the environment says; NULL: nothing */
 
 static int in_world(void *arg)
 {
@@ -58,6 +59,8 @@ static void with_server(kin_task_fn *fn)
         snprintf(hosts, sizeof hosts, "%s/hosts", dir);
         EXPECT_EQ(setenv("KIN_RESOLV_CONF", conf, 1), 0);
         EXPECT_EQ(setenv("KIN_HOSTS", hosts, 1), 0);
+        EXPECT_EQ(domains ? setenv("LOCALDOMAIN", domains, 1) : unsetenv("LOCALDOMAIN"), 0);
+        EXPECT_EQ(options ? setenv("RES_OPTIONS", options, 1) : unsetenv("RES_OPTIONS"), 0);
         EXPECT_EQ(run_reporting(workers, in_world, NULL, NULL), 0);
         EXPECT_EQ(kin__offload_threads(), 0); /* that of the last one has read the files */
         EXPECT_EQ(unlink(conf), 0);
@@ -180,6 +183,29 @@ KIN_TEST(the_search_list_and_failures, "")
     with_server(search);
 }
 
+static int heed_environment(void *arg)
+{
+    char out[16][KIN_ADDR_MAX];
+    (void)arg;
+    EXPECT_EQ(kin_resolve("good.test", out, 16, KIN_NEVER), 1);
+    EXPECT_STR(out[0], "192.0.2.1");
+    EXPECT_EQ(kin_resolve("good.test", out, 16, 0), 1); /* which is all that there is to know */
+    EXPECT_EQ(server.datagrams, 1);
+    EXPECT_EQ(kin_resolve("printer", out, 16, KIN_NEVER), 2); /* of hosts: both kinds */
+    EXPECT_EQ(kin_resolve("absent", out, 16, KIN_NEVER), KIN_NOPROC);
+    EXPECT_EQ(server.datagrams, 3); /* absent.a.test and absent.b.test */
+    EXPECT_EQ(kin_resolve("absent.", out, 16, KIN_NEVER), KIN_NOPROC);
+    EXPECT_EQ(server.datagrams, 4);
+    return 0;
+}
+
+KIN_TEST(the_environment_has_the_last_word, "")
+{
+    domains = "a.test b.test";
+    options = "no-aaaa no-tld-query";
+    with_server(heed_environment);
+}
+
 static int change_files(void *arg)
 {
     char out[16][KIN_ADDR_MAX];
@@ -283,7 +309,9 @@ static int see_limits(void *arg)
     struct kin__hostport from = {.host = "", .port = 7};
     (void)arg;
     EXPECT_EQ(kin__resolve(&from, true, out, 0, KIN_NEVER), 0);
-    EXPECT_EQ(kin__resolve(&from, true, out, 2, KIN_NEVER), 1); /* any */
+    EXPECT_EQ(kin__resolve(&from, true, out, 2, KIN_NEVER), 2); /* any */
+    EXPECT_EQ(out[0].family, AF_INET6);
+    EXPECT_EQ(kin__resolve(&from, false, out, 1, KIN_NEVER), 1); /* this machine */
     EXPECT_EQ(out[0].family, AF_INET);
     snprintf(from.host, sizeof from.host, "localhost");
     EXPECT_EQ(kin__resolve(&from, true, out, 1, KIN_NEVER), 1);
