@@ -168,6 +168,26 @@ KIN_LAB_API KIN_MUST_USE int kin_lab_run(const struct kin_lab_config *config, ki
  *
  * For programs whose tests begin before the runtime does. Everything else is as in kin_lab_run.
  *
+ * Example:
+ *     #include <kin/lab.h>
+ *     static int first(void *ran)
+ *     {
+ *         *(bool *)ran = true;
+ *         return 0;
+ *     }
+ *     static int program(void *arg)
+ *     {
+ *         bool ran = false;
+ *         (void)arg;
+ *         int rc = kin_run(NULL, first, &ran);
+ *         kin_lab_assert(rc < 0 || ran, "the first task runs");
+ *         return rc;
+ *     }
+ *     int main(void)
+ *     {
+ *         return kin_lab_run_host(NULL, program, NULL, NULL) == 0 ? 0 : 1;
+ *     }
+ *
  * From:    thread; one call at a time in a process
  * Parks:   no
  * Returns: as kin_lab_run
@@ -184,6 +204,26 @@ KIN_LAB_API KIN_MUST_USE int kin_lab_run_host(const struct kin_lab_config *confi
  * When it does not hold the run has failed: the running task ends as by kin_fail, and the others
  * are cancelled.
  *
+ * Example:
+ *     #include <kin/lab.h>
+ *     static int sell(void *tickets)
+ *     {
+ *         if (KIN_SHARED(*(int *)tickets) > 0)
+ *             KIN_SHARED(*(int *)tickets)--; // somebody else may have been here in between
+ *         return 0;
+ *     }
+ *     KIN_LAB(nobody_sells_what_is_not_there)
+ *     {
+ *         int tickets = 1;
+ *         KIN_NURSERY(n);
+ *         KIN_LAB_OK(kin_spawn(&n, sell, &tickets));
+ *         KIN_LAB_OK(kin_spawn(&n, sell, &tickets));
+ *         KIN_LAB_OK(kin_nursery_join(&n, NULL));
+ *         kin_lab_assert(tickets == 0, "one ticket is sold once"); // fails
+ *         return 0;
+ *     }
+ *     KIN_LAB_MAIN()
+ *
  * From:    task, thread
  * Parks:   no
  * Returns: nothing; not at all in a task when it does not hold
@@ -195,6 +235,21 @@ KIN_LAB_API void kin_lab_assert(bool ok, const char *what);
  *
  * Different tasks draw from streams of their own, so that what one gets does not depend on when
  * others draw.
+ *
+ * Example:
+ *     #include <kin/lab.h>
+ *     KIN_LAB(whatever_comes_is_taken, .strategy = KIN_LAB_RANDOM)
+ *     {
+ *         struct kin_chan *chan;
+ *         uint64_t sent = kin_lab_random(), got = 0; // --seed 17 makes it the same again
+ *         KIN_LAB_OK(kin_chan_create(&chan, sizeof(sent), 1));
+ *         KIN_LAB_OK(kin_chan_send(chan, &sent, KIN_NEVER));
+ *         KIN_LAB_OK(kin_chan_recv(chan, &got, KIN_NEVER));
+ *         kin_chan_unref(chan);
+ *         kin_lab_assert(got == sent, "it is what was sent");
+ *         return 0;
+ *     }
+ *     KIN_LAB_MAIN()
  *
  * From:    task
  * Parks:   no
@@ -209,6 +264,20 @@ KIN_LAB_API uint64_t kin_lab_random(void);
  *
  * An exhaustive exploration goes through all of them.
  *
+ * Example:
+ *     #include <kin/lab.h>
+ *     KIN_LAB(a_send_that_does_not_wait_needs_room, .strategy = KIN_LAB_DPOR)
+ *     {
+ *         struct kin_chan *chan;
+ *         uint32_t room = kin_lab_choose(3, "room"); // runs with 0, with 1 and with 2
+ *         KIN_LAB_OK(kin_chan_create(&chan, sizeof(int), room));
+ *         int rc = kin_chan_send(chan, &(int){7}, 0);
+ *         kin_chan_unref(chan);
+ *         kin_lab_assert(rc == (room > 0 ? 0 : KIN_FULL), "without room it is not sent");
+ *         return 0;
+ *     }
+ *     KIN_LAB_MAIN()
+ *
  * From:    task
  * Parks:   no
  * Returns: 0 to n - 1; 0 outside of a run
@@ -222,6 +291,21 @@ KIN_LAB_API uint32_t kin_lab_choose(uint32_t n, const char *label);
  * For faults of the program's own: in a lab run with any fault bit set it is true now and then. See
  * KIN_BUGGIFY for code that also runs outside of the lab.
  *
+ * Example:
+ *     #include <kin/lab.h>
+ *     static int twice(int number)
+ *     {
+ *         if (kin_lab_fault("the cache has forgotten"))
+ *             return number + number; // the slow way is tried, too
+ *         return number << 1;
+ *     }
+ *     KIN_LAB(both_ways_lead_there, .faults = KIN_FAULT_DELAY)
+ *     {
+ *         kin_lab_assert(twice(3) == 6, "twice three is six");
+ *         return 0;
+ *     }
+ *     KIN_LAB_MAIN()
+ *
  * From:    task
  * Parks:   no
  * Returns: true when it does; false outside of a run
@@ -233,6 +317,24 @@ KIN_LAB_API bool kin_lab_fault(const char *label);
  *
  * Time does not count: it returns before the clock jumps. Of several tasks that wait for this the
  * one that came last goes first.
+ *
+ * Example:
+ *     #include <kin/lab.h>
+ *     static int wait_for(void *event)
+ *     {
+ *         return kin_event_wait(event, KIN_NEVER);
+ *     }
+ *     KIN_LAB(an_event_wakes_everybody)
+ *     {
+ *         struct kin_event event = {0};
+ *         KIN_NURSERY(n);
+ *         KIN_LAB_OK(kin_spawn(&n, wait_for, &event));
+ *         KIN_LAB_OK(kin_spawn(&n, wait_for, &event));
+ *         KIN_LAB_OK(kin_lab_wait_all_blocked()); // both wait from here on
+ *         kin_event_set(&event);
+ *         return kin_nursery_join(&n, NULL);
+ *     }
+ *     KIN_LAB_MAIN()
  *
  * From:    task
  * Parks:   yes
@@ -246,6 +348,17 @@ KIN_LAB_API KIN_MUST_USE int kin_lab_wait_all_blocked(void);
  * @ns: how much; not negative.
  *
  * What becomes due on the way happens before the call returns.
+ *
+ * Example:
+ *     #include <kin/lab.h>
+ *     KIN_LAB(an_hour_is_nothing)
+ *     {
+ *         kin_time deadline = kin_after(KIN_SEC(3600));
+ *         kin_lab_advance(KIN_SEC(3600));
+ *         kin_lab_assert(kin_now() >= deadline, "the deadline has come");
+ *         return 0;
+ *     }
+ *     KIN_LAB_MAIN()
  *
  * From:    task
  * Parks:   no
@@ -293,6 +406,24 @@ KIN_LAB_API void kin_lab_crash_files(void);
  * kin_case_signal, or asked for kin_shutdown_on_signals. One that nobody holds, and that would end
  * a process, ends the run: it has failed, the oracle is "signal".
  *
+ * Example:
+ *     #include <kin/lab.h>
+ *     static int serve(void *arg)
+ *     {
+ *         (void)arg;
+ *         return kin_sleep(KIN_NEVER);
+ *     }
+ *     KIN_LAB(a_signal_ends_the_service)
+ *     {
+ *         KIN_NURSERY(n);
+ *         KIN_LAB_OK(kin_shutdown_on_signals(&n));
+ *         KIN_LAB_OK(kin_spawn(&n, serve, NULL));
+ *         KIN_LAB_OK(kin_lab_raise(SIGTERM));
+ *         kin_lab_assert(kin_nursery_join(&n, NULL) == KIN_CANCELLED, "it ends by the signal");
+ *         return 0;
+ *     }
+ *     KIN_LAB_MAIN()
+ *
  * From:    task
  * Parks:   no
  * Returns: 0, KIN_NOTASK, -EINVAL for one that cannot be waited for
@@ -303,6 +434,21 @@ KIN_LAB_API KIN_MUST_USE int kin_lab_raise(int signo);
  * kin_lab_switches - how often the running task could have been interrupted so far.
  *
  * KIN_ASSERT_YIELDS and KIN_ASSERT_NO_YIELD compare two of them.
+ *
+ * Example:
+ *     #include <kin/lab.h>
+ *     KIN_LAB(a_yield_lets_others_run)
+ *     {
+ *         uint64_t before = kin_lab_switches();
+ *         KIN_LAB_OK(kin_yield());
+ *         kin_lab_assert(kin_lab_switches() > before, "somebody could have run");
+ *         KIN_ASSERT_NO_YIELD
+ *         {
+ *             (void)kin_now();
+ *         }
+ *         return 0;
+ *     }
+ *     KIN_LAB_MAIN()
  *
  * From:    task
  * Parks:   no
@@ -343,6 +489,18 @@ bool kin_lab_buggify_(const char *label) __attribute__((weak));
  *
  * One machine is there from the beginning: "lab", 10.0.0.1. Every task is on the machine of the
  * task that spawned it, unless it moves. A test without machines has its network on that one.
+ *
+ * Example:
+ *     #include <kin/lab.h>
+ *     KIN_LAB(machines_have_names)
+ *     {
+ *         char addresses[4][KIN_ADDR_MAX];
+ *         KIN_LAB_OK(kin_lab_host("server"));
+ *         int count = kin_resolve("server", addresses, 4, kin_after(KIN_SEC(5)));
+ *         kin_lab_assert(count == 1 && strcmp(addresses[0], "10.0.0.2") == 0, "it is the second");
+ *         return 0;
+ *     }
+ *     KIN_LAB_MAIN()
  *
  * From:    task
  * Parks:   no
@@ -415,6 +573,32 @@ KIN_LAB_API KIN_MUST_USE int kin_lab_partition(const char *a, const char *b, boo
  * @b:  borrowed; another one, or the same, or NULL for all others.
  * @ns: virtual time for one way; 0, as at the beginning: what is sent is there at once.
  *
+ * Example:
+ *     #include <kin/lab.h>
+ *     static int answer(void *listener)
+ *     {
+ *         int conn;
+ *         int rc = kin_accept(*(int *)listener, &conn, KIN_NEVER);
+ *         return rc < 0 ? rc : kin_close(conn);
+ *     }
+ *     KIN_LAB(far_away)
+ *     {
+ *         int listener, conn;
+ *         KIN_LAB_OK(kin_lab_host("client"));
+ *         KIN_LAB_OK(kin_lab_latency("client", "lab", KIN_MS(40)));
+ *         KIN_LAB_OK(kin_tcp_listen("*:7000", NULL, &listener));
+ *         KIN_NURSERY(n);
+ *         KIN_LAB_OK(kin_spawn(&n, answer, &listener));
+ *         KIN_LAB_OK(kin_lab_move("client"));
+ *         kin_time start = kin_now();
+ *         KIN_LAB_OK(kin_tcp_connect("lab:7000", &conn, KIN_NEVER));
+ *         kin_lab_assert(kin_now() - start >= KIN_MS(80), "there and back");
+ *         kin_close(conn);
+ *         KIN_LAB_OK(kin_nursery_join(&n, NULL));
+ *         return kin_close(listener);
+ *     }
+ *     KIN_LAB_MAIN()
+ *
  * From:    task
  * Parks:   no
  * Returns: 0, KIN_NOPROC for a machine that is not there, -EINVAL, KIN_UNSUPPORTED outside of a run
@@ -438,6 +622,17 @@ KIN_LAB_API int kin_lab_ok_(int rc, const char *call);
  * kin_lab_main - run the tests that KIN_LAB has defined, as the command line says.
  * @argc: as main got it.
  * @argv: as main got it; --help tells what it understands.
+ *
+ * Example:
+ *     #include <kin/lab.h>
+ *     KIN_LAB(nothing_goes_wrong)
+ *     {
+ *         return 0;
+ *     }
+ *     int main(int argc, char **argv) // KIN_LAB_MAIN() is the same
+ *     {
+ *         return kin_lab_main(argc, argv);
+ *     }
  *
  * From:    thread
  * Parks:   no

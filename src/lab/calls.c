@@ -100,6 +100,7 @@ static bool blocked_try(void *object, void *io, int *status)
 static bool blocked_publish(void *object, struct kin__waiter *waiter, int *status)
 {
     (void)object, (void)status;
+    kin__lab_touch(&kin__world.watchers, KIN__LAB_WRITE); /* who comes last goes first */
     kin__list_init(&waiter->link);
     kin__list_push_front(&kin__world.watchers, &waiter->link);
     return true;
@@ -108,6 +109,7 @@ static bool blocked_publish(void *object, struct kin__waiter *waiter, int *statu
 static void blocked_unpublish(void *object, struct kin__waiter *waiter)
 {
     (void)object;
+    kin__lab_touch(&kin__world.watchers, KIN__LAB_WRITE);
     kin__list_remove(&waiter->link);
 }
 

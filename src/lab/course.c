@@ -112,6 +112,8 @@ static bool start_tree(struct kin__lab *s)
 /* One run, or as many as are asked for. */
 static bool start_replay(struct kin__lab *s)
 {
+    if (s->config.is_near)
+        return kin__near_next(s, s->tree.is_refused ? next_seed(s) : s->file.seed);
     if (s->result.runs && !s->config.runs_max)
         return false;
     s->is_recorded = !s->config.shrinks;
@@ -371,7 +373,7 @@ static void end_explore(struct kin__lab *s)
     s->result.steps += s->log.steps;
     if (s->is_swept)
         end_swept(s);
-    if (is_tree && ++s->tree_runs % ESTIMATE_EVERY == 0)
+    if (is_tree && !s->tree.around && ++s->tree_runs % ESTIMATE_EVERY == 0)
         s->result.estimate = kin__tree_estimate(&s->tree, s->tree_runs);
     if (!s->has_kept)
         s->result.hash = s->log.hash;

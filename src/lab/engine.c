@@ -150,6 +150,7 @@ void kin__lab_start(struct kin__lab *s, const struct kin__plan *plan, uint64_t s
     s->stamp++;
     s->head.is_over = s->is_abandoned = s->has_diverged = s->collects = s->is_swept = false;
     s->preemptions = s->lazy_steps = 0;
+    s->gave_way = false;
     s->steps_max = s->config.steps_max;
     s->run_failure.oracle = NULL;
     kin__log_clear(&s->log, seed);
@@ -328,6 +329,7 @@ unsigned kin__engine_pick(struct kin__engine *e, const uint16_t *enabled, unsign
     s->schedule[s->log.steps++] = (uint16_t)actor;
     mix_hash(&s->log, hash + s->actors[actor].hash);
     e->touch_at = e->touch_begin;
+    s->gave_way = false;
     return s->current = actor;
 }
 
@@ -341,6 +343,11 @@ void kin__engine_barrier(struct kin__engine *e)
 void kin__engine_idle(struct kin__engine *e)
 {
     kin__lab_of(e)->tree.is_idle = true;
+}
+
+void kin__engine_yield(struct kin__engine *e)
+{
+    kin__lab_of(e)->gave_way = true;
 }
 
 void kin__engine_touch_slow(struct kin__engine *e, uint64_t touch)

@@ -78,6 +78,7 @@ struct kin__engine_config {
     const char *test;     /* its name, for files */
     const char *replay;   /* file to follow, for REPLAY */
     bool is_lenient;      /* a replay that parts from its file goes on by round-robin */
+    bool is_near;         /* of a replay: the file leniently, then runs around it, nearest first */
     const uint8_t *bytes; /* for BYTES */
     size_t bytes_count;
     bool keeps_going;     /* go on after a failure (counting); default: shrink it and stop */
@@ -154,6 +155,8 @@ void kin__engine_barrier(struct kin__engine *e);
 /* After the step under way nobody is enabled, and the world moves on by itself: time jumps. What
  * follows depends on all that was before, and no other order of the two is looked for. */
 void kin__engine_idle(struct kin__engine *e);
+/* The step under way ends because its actor gives way, though it could go on. */
+void kin__engine_yield(struct kin__engine *e);
 /* One of n, 0 <= answer < n; n = 0: any number of 32 bits. label: a constant text, part of the
  * hash. */
 uint32_t kin__engine_choose(struct kin__engine *e, enum kin__choice kind, uint32_t n,

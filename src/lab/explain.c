@@ -226,7 +226,7 @@ static bool passes(const struct kin__options *options, const struct kin_lab_conf
     struct kin_lab_config replay = *config;
     struct kin__verdict verdict;
     used.is_lenient = used.is_unshrunk = used.is_quiet = true;
-    used.has_seed = used.keeps_going = used.is_walk = false;
+    used.has_seed = used.keeps_going = false;
     used.time_ns = 0;
     replay.strategy = KIN_LAB_REPLAY;
     replay.replay_file = path;

@@ -33,15 +33,15 @@ static enum kin__strategy strategy_of(const struct kin_lab_config *config)
         [KIN_LAB_RANDOM] = KIN__STRATEGY_RANDOM, [KIN_LAB_PCT] = KIN__STRATEGY_PCT,
         [KIN_LAB_DPOR] = KIN__STRATEGY_DPOR,     [KIN_LAB_REPLAY] = KIN__STRATEGY_REPLAY,
     };
-    if (kin__lab_wish.is_walk)
-        return KIN__STRATEGY_WALK;
+    if (kin__lab_wish.other)
+        return kin__lab_wish.other;
     return (enum kin__strategy)strategies[config->strategy];
 }
 
 static const char *name_of_strategy(const struct kin_lab_config *config)
 {
     static const char *const names[] = {"auto", "rr", "random", "pct", "dpor", "replay"};
-    return kin__lab_wish.is_walk ? "walk" : names[config->strategy];
+    return names[config->strategy];
 }
 
 /* Whether one fault is tried after the other, and not any number at once. */
@@ -58,8 +58,9 @@ static uint64_t executions_of(const struct kin_lab_config *config)
         return 0;
     switch (config->strategy) {
     case KIN_LAB_ROUND_ROBIN:
-    case KIN_LAB_REPLAY:
         return 1;
+    case KIN_LAB_REPLAY:
+        return !kin__lab_wish.is_near;
     case KIN_LAB_AUTO:
     case KIN_LAB_DPOR:
         return 0;
@@ -102,6 +103,7 @@ static struct kin__engine *make_engine(const struct kin_lab_config *config, int 
         .test = wish->test ? wish->test : "test",
         .replay = config->replay_file,
         .is_lenient = wish->is_lenient,
+        .is_near = wish->is_near,
         .keeps_going = wish->keeps_going,
         .shrinks = !wish->is_unshrunk && !wish->keeps_going,
         .sweeps = is_swept(config),
@@ -140,7 +142,8 @@ static void tell_world(const struct kin_lab_config *config)
     w->time_max = config->time_max ? config->time_max : TIME_MAX_DEFAULT;
     w->keeps_fixture = kin__lab_wish.test != NULL;
     w->is_fair = config->strategy == KIN_LAB_ROUND_ROBIN;
-    w->wants_touches = config->strategy == KIN_LAB_DPOR || config->strategy == KIN_LAB_AUTO;
+    w->wants_touches = config->strategy == KIN_LAB_DPOR || config->strategy == KIN_LAB_AUTO ||
+                       kin__lab_wish.is_near;
 }
 
 /* ---- executions ---- */

@@ -145,7 +145,7 @@ static void put_words(const struct kin__options *options, const struct kin_lab_c
     static char strategy[32], sweep[96];
     struct kin__text text;
     kin__text_init(&text, strategy, sizeof(strategy));
-    kin__options_strategy(&text, config->strategy, kin__lab_wish.is_walk, config->depth,
+    kin__options_strategy(&text, config->strategy, kin__lab_wish.other, config->depth,
                           config->preemptions);
     kin__lab_wish.strategy = strategy;
     kin__text_init(&text, sweep, sizeof(sweep));
@@ -168,9 +168,11 @@ void kin__main_run(const struct kin__options *options, const struct kin_lab_conf
     if (options->faults && !options->has_strategy && !options->time_ns && !options->runs)
         kin__lab_wish.wall_max = SWEEP_NS;
     kin__lab_wish.is_lenient = options->is_lenient;
+    kin__lab_wish.is_near = options->is_near;
     kin__lab_wish.keeps_going = options->keeps_going;
     kin__lab_wish.is_unshrunk = options->is_unshrunk;
-    kin__lab_wish.is_walk = options->is_walk && used.strategy == KIN_LAB_RANDOM;
+    if (used.strategy == options->strategy) /* and not that of a replay */
+        kin__lab_wish.other = options->other;
     put_words(options, &used);
     kin__lab_wish.progress = show_progress;
     kin__lab_wish.progress_arg = &progress;
@@ -359,7 +361,7 @@ static int list_tests(const struct kin__options *options)
         kin__text_str(&text, test->name);
         kin__text_pad(&text, 32);
         kin__text_str(&text, "  ");
-        kin__options_strategy(&text, test->config.strategy, false, test->config.depth,
+        kin__options_strategy(&text, test->config.strategy, 0, test->config.depth,
                               test->config.preemptions);
         if (test->config.faults)
             kin__text_str(&text, " with ");

@@ -37,6 +37,7 @@ int kin__offload(enum kin__offload_kind kind, void (*fn)(void *), void *arg, kin
         return KIN_NOTASK;
     if (kind == KIN__OFFLOAD_NAMES)
         return KIN_UNSUPPORTED; /* what is outside cannot be reached from a run */
+    kin__lab_touch(&task->ctl, KIN__LAB_READ); /* whether it is cancelled */
     int rc = kin__park_asked(task);
     if (rc < 0)
         return rc;

@@ -141,12 +141,16 @@ static void read_seeds(struct reading *r, const char *text)
 static const struct {
     const char *name;
     enum kin_lab_strategy strategy;
-    bool is_walk;
+    enum kin__strategy other;
     enum { NO_NUMBER, DEPTH, PREEMPTIONS } number;
 } strategies[] = {
-    {"auto", KIN_LAB_AUTO, false, NO_NUMBER},   {"rr", KIN_LAB_ROUND_ROBIN, false, NO_NUMBER},
-    {"random", KIN_LAB_RANDOM, false, NO_NUMBER}, {"pct", KIN_LAB_PCT, false, DEPTH},
-    {"urw", KIN_LAB_RANDOM, true, NO_NUMBER},   {"dpor", KIN_LAB_DPOR, false, PREEMPTIONS},
+    {"auto", KIN_LAB_AUTO, 0, NO_NUMBER},
+    {"rr", KIN_LAB_ROUND_ROBIN, 0, NO_NUMBER},
+    {"random", KIN_LAB_RANDOM, 0, NO_NUMBER},
+    {"pct", KIN_LAB_PCT, 0, DEPTH},
+    {"urw", KIN_LAB_RANDOM, KIN__STRATEGY_WALK, NO_NUMBER},
+    {"dpor", KIN_LAB_DPOR, 0, PREEMPTIONS},
+    {"dfs", KIN_LAB_DPOR, KIN__STRATEGY_DFS, PREEMPTIONS},
 };
 #define STRATEGIES (sizeof(strategies) / sizeof(strategies[0]))
 
@@ -158,7 +162,7 @@ static void read_strategy(struct reading *r, const char *text)
             continue;
         r->out->has_strategy = true;
         r->out->strategy = strategies[i].strategy;
-        r->out->is_walk = strategies[i].is_walk;
+        r->out->other = strategies[i].other;
         if (!text[length])
             return;
         if (strategies[i].number == DEPTH)
@@ -170,17 +174,17 @@ static void read_strategy(struct reading *r, const char *text)
         return;
     }
     kin__text_printf(r->error,
-                     "%s: unknown strategy '%.60s'; there are auto, rr, random, pct:d, urw, dpor:c",
+                     "%s: unknown strategy '%.60s'; there are auto, rr, random, pct:d, urw, dpor:c, dfs:c",
                      r->name, text);
     r->is_failed = true;
 }
 
-void kin__options_strategy(struct kin__text *out, enum kin_lab_strategy strategy, bool is_walk,
-                           unsigned depth, unsigned preemptions)
+void kin__options_strategy(struct kin__text *out, enum kin_lab_strategy strategy,
+                           enum kin__strategy other, unsigned depth, unsigned preemptions)
 {
     size_t i = 0;
     while (i < STRATEGIES &&
-           (strategies[i].strategy != strategy || strategies[i].is_walk != is_walk))
+           (strategies[i].strategy != strategy || strategies[i].other != other))
         i++;
     kin__text_str(out, i < STRATEGIES ? strategies[i].name : "replay");
     if (i < STRATEGIES && strategies[i].number == DEPTH)
@@ -427,6 +431,7 @@ static const char help_text[] =
     "                       urw      every order of steps equally likely\n"
     "                       dpor:C   every schedule that differs at all, or those with at\n"
     "                                most C preemptions; may say 'complete'\n"
+    "                       dfs:C    every schedule, differ it or not: to check dpor by\n"
     "  --dpor               the same as -s dpor\n"
     "  --seeds A..B         one run for each seed; --seed A for one\n"
     "  -n, --runs N         stops after N runs\n"

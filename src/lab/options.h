@@ -6,6 +6,7 @@
 #define KIN_LAB_OPTIONS_H
 
 #include "base/text.h"
+#include "lab/engine.h"
 
 #include <kin/lab.h>
 
@@ -31,8 +32,9 @@ struct kin__options {
     const char *program;                   /* as it was called */
     const char *names[KIN__OPTIONS_NAMES]; /* parts of names of tests */
     unsigned names_count;                  /* 0: all tests */
-    bool has_strategy, is_walk;
+    bool has_strategy;
     enum kin_lab_strategy strategy;
+    enum kin__strategy other; /* what the former has no name for; AUTO: none */
     unsigned depth, preemptions;
     bool has_seed;
     uint64_t seed, seeds; /* the first, and how many */
@@ -43,6 +45,7 @@ struct kin__options {
     const char *file;     /* of --replay and --shrink; directory of --regress */
     const char *reports;  /* directory; NULL: none */
     bool is_json, explains, is_lenient, keeps_going, is_quiet, is_unshrunk;
+    bool is_near;         /* what is around a file is explored, too; not asked for by an option */
     bool is_part;         /* of a range of seeds: counted once, with the first part */
     unsigned jobs;        /* processes; 1: none but this one */
 };
@@ -52,8 +55,8 @@ int kin__options_read(struct kin__options *out, int argc, char **argv, struct ki
 /* What --help prints. */
 void kin__options_help(struct kin__text *out, const char *program);
 /* A strategy as the command line has it: "pct:3". */
-void kin__options_strategy(struct kin__text *out, enum kin_lab_strategy strategy, bool is_walk,
-                           unsigned depth, unsigned preemptions);
+void kin__options_strategy(struct kin__text *out, enum kin_lab_strategy strategy,
+                           enum kin__strategy other, unsigned depth, unsigned preemptions);
 
 /* Faults as the command line has them: "oom,cancel"; nothing for none. */
 void kin__options_faults(struct kin__text *out, uint32_t bits);

@@ -6,7 +6,8 @@
  * file is the schedule of a bug that was fixed: it must pass now, unless it has a line "known" with
  * the name of an issue: then it is of a bug that is still there, and must fail. When the program
  * has changed so much that the file no longer fits, it is followed as far as it goes, and then
- * schedules near by are explored for a moment, so that a file never dies in silence.
+ * schedules around it are explored for a moment (strategy_near.c), so that a file never dies in
+ * silence.
  */
 #include "lab/main.h"
 
@@ -85,21 +86,16 @@ static int prepare(const struct kin__options *options, const char *path,
     return 0;
 }
 
-/* A file that does not fit, or never did: as far as it goes, then what is near. */
+/* A file that does not fit, or never did: as far as it goes, then what is around it. */
 static void run_near(const struct kin__options *options, struct kin_lab_config *config,
                      const struct kin_lab_test *test, struct kin__verdict *verdict)
 {
     struct kin__options used = *options;
-    used.is_lenient = true;
+    used.is_near = true;
+    if (!used.time_ns)
+        used.time_ns = NEAR_NS;
     config->report_dir = options->reports;
-    kin__main_run(&used, config, test, verdict);
-    if (verdict->status < 0 && !verdict->result.has_diverged)
-        return;
-    used.is_lenient = false;
-    used.time_ns = NEAR_NS;
-    config->strategy = KIN_LAB_DPOR;
-    config->replay_file = NULL;
-    config->executions_max = 0;
+    config->executions_max = options->runs;
     kin__main_run(&used, config, test, verdict);
 }
 
@@ -150,9 +146,10 @@ static int regress_one(const struct kin__options *options, const char *path)
     used.has_seed = false;
     used.is_unshrunk = true;
     kin__main_run(&used, &config, test, &verdict);
-    if (verdict.result.has_diverged)
+    const bool is_near = verdict.result.has_diverged;
+    if (is_near)
         run_near(&used, &config, test, &verdict);
-    if (verdict.status == 0 && !config.replay_file)
+    if (is_near && verdict.status == 0)
         tell_near(&used, path, verdict.runs);
     if (head.is_known && verdict.status < 0 && !verdict.is_error)
         return 0;

@@ -20,6 +20,7 @@
 #include "lab/picture.h"
 #include "lab/source.h"
 #include "lab/story.h"
+#include "lab/world.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -98,6 +99,7 @@ static void put_head(struct kin__text *out, const struct kin__finding *finding,
                          result->switches_before, result->switches,
                          (unsigned long long)result->shrink_runs);
     kin__text_char(out, '\n');
+    kin__lab_faults_tell(out);
     put_replay(out, finding, result, files);
     kin__text_char(out, '\n');
 }

@@ -22,9 +22,11 @@ struct kin__lab_wish {
     const char *sweep;    /* faults that the command line asked for; NULL: none */
     int64_t wall_max;     /* ns of real time; 0: no limit but executions_max */
     bool is_lenient;      /* a replay that parts from its file goes on */
+    bool is_near;         /* a replay goes on around its file: strategy_near.c */
     bool keeps_going;     /* failures are counted, not shrunk */
     bool is_unshrunk;     /* a failure stays as it was found */
-    bool is_walk;         /* uniform walk, which enum kin_lab_strategy has no name for */
+    enum kin__strategy other; /* which enum kin_lab_strategy has no name for: a uniform walk, plain
+                               * search; AUTO: none of them */
     uint64_t seeds;       /* so many runs are drawn, with seed, seed + 1, ...; 0: no such range */
     /* Called now and then between two runs, with what is known so far; may be NULL. */
     void (*progress)(const struct kin__engine_result *so_far, void *arg);

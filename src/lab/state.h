@@ -102,6 +102,9 @@ struct kin__follow {
     /* leniently: see lab/shrink.h */
     const struct kin__script *script;
     size_t pick;
+    bool is_begun;   /* a step of the pick was made */
+    uint32_t row;    /* steps of the same actor so far */
+    uint64_t stray;  /* one step of so many goes astray: strategy_near.c */
     uint32_t nobody; /* the next pledge of no actor, plus 1 */
     bool by_turns;   /* goes on by turns behind its end; else whoever runs goes on */
 };
@@ -136,6 +139,7 @@ struct kin__lab {
     bool is_recorded, is_abandoned, is_trial;
     bool is_swept; /* its faults are those of the sweep */
     bool collects;     /* touches are kept for DPOR */
+    bool gave_way;     /* whoever made the last step has yielded with it */
     bool has_diverged; /* this run did not follow what it had to */
     bool has_dice;     /* some run asked for them */
     uint16_t mark;     /* of the choice that is asked for */
@@ -291,6 +295,23 @@ uint32_t kin__random_choose(struct kin__lab *s, enum kin__choice kind, uint32_t 
                             const char *label);
 /* Learns from the trial run how many steps everybody makes. */
 void kin__walk_learn(struct kin__lab *s);
+
+/* The script that is followed (s->follow): a run of it begins. */
+void kin__script_begin(struct kin__lab *s);
+/* Who goes on by it from *pick on; those who cannot are left out. KIN__NOBODY: it is over. */
+unsigned kin__script_next(const struct kin__lab *s, const struct kin__menu *menu, size_t *pick);
+/* Where it goes on after a step of that pick, before which there were row of the same actor. */
+size_t kin__script_after(const struct kin__lab *s, size_t pick, uint32_t row);
+/* What was pledged for this choice of whoever runs. False: nothing. */
+bool kin__script_answer(struct kin__lab *s, enum kin__choice kind, uint32_t n, uint32_t *answer);
+
+/* ---- strategy_near.c ---- */
+
+/* The next run around the file: see there. False: there is none. */
+bool kin__near_next(struct kin__lab *s, uint64_t seed);
+/* Who of those that can goes first at a new node. False: as in any other search. */
+bool kin__near_first(struct kin__lab *s, const struct kin__menu *menu, struct kin__node *node,
+                     uint64_t can);
 
 /* ---- kinlab.c ---- */
 

@@ -8,6 +8,8 @@
  */
 #include "lab/state.h"
 
+#define OPEN_MAX 4096u /* steps of an open block: it may wait in a loop for another */
+
 /* ---- strictly ---- */
 
 static void strict_begin(struct kin__lab *s)
@@ -90,11 +92,13 @@ bool kin__script_read(struct kin__script *script, const struct kin__log *log)
         return false;
     for (size_t i = 0; i < log->count; i++) {
         const struct kin__decision *decision = kin__log_at(log, i);
-        if (decision->kind == KIN__CHOICE_TASK)
-            name = ((uint32_t *)script->picks.base)[picks++] = decision->answer;
-        else
+        if (decision->kind == KIN__CHOICE_TASK) {
+            ((uint32_t *)script->picks.base)[picks++] = decision->answer;
+            name = decision->answer & ~KIN__UNTIL;
+        } else {
             ((struct kin__pledge *)script->pledges.base)[pledges++] =
                 (struct kin__pledge){name, decision->answer, 0, decision->kind};
+        }
     }
     script->pick_count = picks;
     script->pledge_count = pledges;
@@ -108,12 +112,13 @@ void kin__script_release(struct kin__script *script)
 }
 
 /* Every actor's pledges are chained, from the last one on. */
-static void lenient_begin(struct kin__lab *s)
+void kin__script_begin(struct kin__lab *s)
 {
     struct kin__pledge *pledges = s->follow.script->pledges.base;
     struct kin__name *names = kin__lab_names(s);
 
-    s->follow.pick = 0;
+    s->follow.pick = s->follow.row = 0;
+    s->follow.is_begun = false;
     s->follow.nobody = 0;
     s->turn = KIN__NOBODY;
     for (size_t i = s->follow.script->pledge_count; i-- > 0;) {
@@ -130,42 +135,71 @@ static void lenient_begin(struct kin__lab *s)
     }
 }
 
-static unsigned lenient_pick(struct kin__lab *s, const struct kin__menu *menu)
+unsigned kin__script_next(const struct kin__lab *s, const struct kin__menu *menu, size_t *pick)
 {
     const struct kin__script *script = s->follow.script;
     const uint32_t *picks = script->picks.base;
 
-    while (s->follow.pick < script->pick_count) {
-        const uint32_t pick = picks[s->follow.pick];
-        unsigned actor = kin__menu_find(s, menu, pick & ~KIN__UNTIL);
-        s->follow.pick += actor == KIN__NOBODY || !(pick & KIN__UNTIL);
+    for (; *pick < script->pick_count; ++*pick) {
+        unsigned actor = kin__menu_find(s, menu, picks[*pick] & ~KIN__UNTIL);
         if (actor != KIN__NOBODY)
-            return s->turn = actor;
+            return actor;
     }
-    return s->follow.by_turns ? kin__turns_pick(s, menu) : kin__lazy_pick(s, menu);
+    return KIN__NOBODY;
+}
+
+/* An open block ends when its actor gives way, too. */
+size_t kin__script_after(const struct kin__lab *s, size_t pick, uint32_t row)
+{
+    const uint32_t name = ((const uint32_t *)s->follow.script->picks.base)[pick];
+    const bool has_yielded = s->gave_way && s->current != KIN__NOBODY &&
+                             s->actors[s->current].name == (name & ~KIN__UNTIL);
+
+    return pick + (!(name & KIN__UNTIL) || has_yielded || row >= OPEN_MAX);
+}
+
+static unsigned lenient_pick(struct kin__lab *s, const struct kin__menu *menu)
+{
+    if (s->follow.is_begun)
+        s->follow.pick = kin__script_after(s, s->follow.pick, s->follow.row);
+    const unsigned actor = kin__script_next(s, menu, &s->follow.pick);
+
+    s->follow.is_begun = actor != KIN__NOBODY;
+    if (!s->follow.is_begun)
+        return s->follow.by_turns ? kin__turns_pick(s, menu) : kin__lazy_pick(s, menu);
+    s->follow.row = actor == s->current ? s->follow.row + 1 : 0;
+    return s->turn = actor;
+}
+
+bool kin__script_answer(struct kin__lab *s, enum kin__choice kind, uint32_t n, uint32_t *answer)
+{
+    uint32_t *first = &s->follow.nobody;
+
+    if (s->current != KIN__NOBODY) {
+        struct kin__name *name = &kin__lab_names(s)[s->actors[s->current].name];
+        if (name->pledge_stamp != s->stamp)
+            return false;
+        first = &name->pledge;
+    }
+    if (!*first)
+        return false;
+    const struct kin__pledge *pledge =
+        (struct kin__pledge *)s->follow.script->pledges.base + (*first - 1);
+    if (pledge->kind != kind)
+        return false;
+    *first = pledge->next;
+    *answer = n && pledge->answer >= n ? n - 1 : pledge->answer;
+    return true;
 }
 
 static uint32_t lenient_choose(struct kin__lab *s, enum kin__choice kind, uint32_t n,
                                const char *label)
 {
-    uint32_t *first = &s->follow.nobody;
+    uint32_t answer = 0;
 
     (void)label;
-    if (s->current != KIN__NOBODY) {
-        struct kin__name *name = &kin__lab_names(s)[s->actors[s->current].name];
-        if (name->pledge_stamp != s->stamp)
-            return 0;
-        first = &name->pledge;
-    }
-    if (!*first)
-        return 0;
-    const struct kin__pledge *pledge =
-        (struct kin__pledge *)s->follow.script->pledges.base + (*first - 1);
-    if (pledge->kind != kind)
-        return 0;
-    *first = pledge->next;
-    return n && pledge->answer >= n ? n - 1 : pledge->answer;
+    return kin__script_answer(s, kind, n, &answer) ? answer : 0;
 }
 
 const struct kin__plan kin__plan_lenient = {
-    .name = "lenient", .begin = lenient_begin, .pick = lenient_pick, .choose = lenient_choose};
+    .name = "lenient", .begin = kin__script_begin, .pick = lenient_pick, .choose = lenient_choose};

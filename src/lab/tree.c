@@ -35,6 +35,7 @@ void kin__tree_start(struct kin__tree *tree, bool reduces, uint32_t bound)
     tree->has_begun = tree->is_exhausted = tree->is_cut = tree->is_refused = false;
     tree->reduces = reduces;
     tree->bound = bound;
+    tree->around = NULL;
     tree->thing_count = 0;
     tree->stamp = 0;
     if (tree->things.base)
@@ -53,13 +54,17 @@ void kin__tree_release(struct kin__tree *tree)
 
 /* ---- the next path ---- */
 
-/* Whether it preempts somebody that this actor goes on at node d. */
+/* Whether it preempts somebody that this actor goes on at node d; around a script: whether neither
+ * that nor the run so far calls for it. */
 static bool preempts(const struct kin__tree *tree, uint32_t d, unsigned actor)
 {
     if (d == 0)
         return false;
-    unsigned runs = kin__tree_node(tree, d - 1)->actor;
-    return runs != actor && (kin__tree_node(tree, d)->enabled & bit(runs)) != 0;
+    const struct kin__node *node = kin__tree_node(tree, d);
+    const unsigned runs = kin__tree_node(tree, d - 1)->actor;
+    if (tree->around && node->wish != KIN__NOBODY)
+        return actor != node->wish && actor != runs;
+    return runs != actor && (node->enabled & bit(runs)) != 0;
 }
 
 /* Who is still to be tried at node d; as far as the bound allows. */
@@ -185,13 +190,16 @@ static void tree_begin(struct kin__lab *s)
     memset(tree->last, 0, sizeof(tree->last));
     memset(tree->waker, 0, sizeof(tree->waker));
     memset(tree->parent, 0, sizeof(tree->parent));
+    if (tree->around)
+        kin__script_begin(s);
 }
 
 static void refuse(struct kin__lab *s, const char *text)
 {
     s->tree.is_refused = true;
     s->is_abandoned = true;
-    if (s->config.strategy != KIN__STRATEGY_AUTO && s->phase == KIN__PHASE_EXPLORE)
+    if (s->config.strategy != KIN__STRATEGY_AUTO && s->config.strategy != KIN__STRATEGY_REPLAY &&
+        s->phase == KIN__PHASE_EXPLORE)
         kin__lab_broke(s, -E2BIG, text);
     else
         kin__lab_over(s);
@@ -264,7 +272,8 @@ static bool add_node(struct kin__lab *s, const struct kin__menu *menu)
         kin__lab_over(s);
         return false;
     }
-    choose_first(tree, node, before, can);
+    if (!tree->around || !kin__near_first(s, menu, node, can))
+        choose_first(tree, node, before, can);
     node->todo = tree->reduces ? bit(node->actor) : menu->mask;
     tree->depth = d + 1;
     return true;
@@ -310,15 +319,17 @@ static uint32_t tree_choose(struct kin__lab *s, enum kin__choice kind, uint32_t 
                             const char *label)
 {
     struct kin__tree *tree = &s->tree;
+    uint32_t pledged = 0;
+    const bool is_pledged = tree->around && kin__script_answer(s, kind, n, &pledged);
 
     if (kind == KIN__CHOICE_RANDOM || n == 0)
-        return kin__lab_dice(s, n);
+        return is_pledged ? pledged : kin__lab_dice(s, n);
     if (n == 1)
         return 0;
     if (tree->fork_at < tree->fork_prefix) {
         const struct kin__fork *fork = fork_at(tree, tree->fork_at++);
         if (fork->kind == kind && fork->mark == s->mark)
-            return fork->answer;
+            return (fork->answer + fork->first) % n;
         const struct kin__asked now = {.label = label, .kind = kind, .n = n};
         const struct kin__decision recorded = {.seen = fork->n, .kind = fork->kind};
         kin__lab_diverged(s, s->log.count, &recorded, NULL, &now);
@@ -330,9 +341,10 @@ static uint32_t tree_choose(struct kin__lab *s, enum kin__choice kind, uint32_t 
     }
     uint32_t first = next_answer(tree, tree->fork_count, 0, n);
     first = first < n ? first : 0;
-    *fork_at(tree, tree->fork_count++) = (struct kin__fork){n, first, s->mark, (uint8_t)kind};
+    *fork_at(tree, tree->fork_count++) =
+        (struct kin__fork){n, first, pledged, s->mark, (uint8_t)kind};
     tree->fork_at++;
-    return first;
+    return (first + pledged) % n;
 }
 
 static void tree_over(struct kin__lab *s)

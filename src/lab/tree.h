@@ -39,11 +39,14 @@ struct kin__node {
     uint16_t barrier; /* the last barrier before this step, plus 1 */
     uint16_t idle;    /* the last time everybody was idle before this step, plus 1 */
     uint16_t mark;
+    uint16_t wish;    /* of a search around a script: who goes on by it, or KIN__NOBODY, ... */
+    uint32_t pick;    /* ... and where in the script that stands */
 };
 
 /* A choice that is enumerated. */
 struct kin__fork {
-    uint32_t n, answer;
+    uint32_t n, answer; /* counted from first on, and round */
+    uint32_t first;
     uint16_t mark;
     uint8_t kind;
 };
@@ -73,6 +76,8 @@ struct kin__thing {
     uint32_t modes;   /* how that step did: enum kin__touch, or of several */
 };
 
+struct kin__script;
+
 struct kin__tree {
     struct kin__room nodes, forks, touches, sleepers, clocks, things;
     uint32_t depth; /* nodes on the path */
@@ -87,6 +92,7 @@ struct kin__tree {
     uint32_t thing_count; /* slots taken */
     size_t thing_size;
     uint32_t bound; /* preemptions, plus 1; 0: no bound */
+    const struct kin__script *around; /* see strategy_near.c; NULL: the search is around nothing */
     bool reduces;   /* DPOR; else all schedules */
     bool has_begun;
     bool is_exhausted;                 /* nothing is left */
@@ -106,7 +112,7 @@ static inline struct kin__node *kin__tree_node(const struct kin__tree *tree, uin
     return (struct kin__node *)tree->nodes.base + i;
 }
 
-/* Starts a search anew; bound: preemptions plus 1, 0: any number. */
+/* Starts a search anew, around nothing; bound: preemptions plus 1, 0: any number. */
 void kin__tree_start(struct kin__tree *tree, bool reduces, uint32_t bound);
 void kin__tree_release(struct kin__tree *tree);
 /* Goes on to the next path. False: there is none. */

@@ -21,6 +21,7 @@ static const struct {
     {"restart_storm", "return"},    {"stale_timer", "assert"},
     {"torn_read", "assert"},        {"leak_on_error", "leak"},
     {"short_read", "assert"},       {"torn_log", "assert"},
+    {"cut_off", "assert"},
 };
 #define PAGES (sizeof(book) / sizeof(book[0]))
 

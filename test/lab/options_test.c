@@ -57,13 +57,19 @@ KIN_TEST(strategies_have_names_and_numbers, "")
     static const struct {
         const char *line;
         enum kin_lab_strategy strategy;
-        bool is_walk;
+        enum kin__strategy other;
         unsigned depth, preemptions;
     } cases[] = {
-        {"t -s auto", KIN_LAB_AUTO, false, 0, 0},   {"t -srr", KIN_LAB_ROUND_ROBIN, false, 0, 0},
-        {"t -s random", KIN_LAB_RANDOM, false, 0, 0}, {"t -s pct", KIN_LAB_PCT, false, 0, 0},
-        {"t -s pct:2", KIN_LAB_PCT, false, 2, 0},   {"t -s urw", KIN_LAB_RANDOM, true, 0, 0},
-        {"t --dpor", KIN_LAB_DPOR, false, 0, 0},    {"t -s dpor:3", KIN_LAB_DPOR, false, 0, 3},
+        {"t -s auto", KIN_LAB_AUTO, 0, 0, 0},
+        {"t -srr", KIN_LAB_ROUND_ROBIN, 0, 0, 0},
+        {"t -s random", KIN_LAB_RANDOM, 0, 0, 0},
+        {"t -s pct", KIN_LAB_PCT, 0, 0, 0},
+        {"t -s pct:2", KIN_LAB_PCT, 0, 2, 0},
+        {"t -s urw", KIN_LAB_RANDOM, KIN__STRATEGY_WALK, 0, 0},
+        {"t --dpor", KIN_LAB_DPOR, 0, 0, 0},
+        {"t -s dpor:3", KIN_LAB_DPOR, 0, 0, 3},
+        {"t -s dfs", KIN_LAB_DPOR, KIN__STRATEGY_DFS, 0, 0},
+        {"t -s dfs:1", KIN_LAB_DPOR, KIN__STRATEGY_DFS, 0, 1},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char memory[32];
@@ -71,16 +77,17 @@ KIN_TEST(strategies_have_names_and_numbers, "")
         EXPECT_EQ(read_line(cases[i].line), 0);
         EXPECT(options.has_strategy);
         EXPECT_EQ(options.strategy, cases[i].strategy);
-        EXPECT_EQ(options.is_walk, cases[i].is_walk);
+        EXPECT_EQ(options.other, cases[i].other);
         EXPECT_EQ(options.depth, cases[i].depth);
         EXPECT_EQ(options.preemptions, cases[i].preemptions);
         /* and said again they mean the same */
         kin__text_init(&text, memory, sizeof(memory));
         kin__text_str(&text, "t -s ");
-        kin__options_strategy(&text, cases[i].strategy, cases[i].is_walk, cases[i].depth,
+        kin__options_strategy(&text, cases[i].strategy, cases[i].other, cases[i].depth,
                               cases[i].preemptions);
         EXPECT_EQ(read_line(memory), 0);
         EXPECT_EQ(options.strategy, cases[i].strategy);
+        EXPECT_EQ(options.other, cases[i].other);
         EXPECT_EQ(options.preemptions, cases[i].preemptions);
     }
 }

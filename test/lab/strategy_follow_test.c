@@ -158,6 +158,54 @@ KIN_TEST(leniently_an_open_block_lasts_until_its_actor_cannot_go_on, "")
     (void)unlink(path);
 }
 
+KIN_TEST(an_answer_belongs_to_whoever_has_the_open_block, "")
+{
+    const struct small_program program = {
+        .actors = 2,
+        .all = 2,
+        .ops = {{{SMALL_CASE, 0, 3, 0}}, {{SMALL_CASE, 1, 3, 0}}},
+        .at_end = {1, 2},
+        .has_end = 3,
+    };
+    const char *path = scratch_file();
+    const struct kin__engine_config config = {
+        .strategy = KIN__STRATEGY_REPLAY, .replay = path, .is_lenient = true};
+    FILE *file = fopen(path, "w");
+
+    EXPECT(file != NULL);
+    (void)fputs("kinlab 1\nsched root/0:* root:*\nchoose 1 case 2/3 case\n"
+                "choose 2 case 1/3 case\nend\n", file);
+    (void)fclose(file);
+    EXPECT(explore_result(&program, &config).failure.oracle == NULL);
+    (void)unlink(path);
+}
+
+KIN_TEST(an_open_block_of_one_who_waits_in_a_loop_has_an_end, "")
+{
+    const char *path = scratch_file();
+    const struct kin__engine_config config = {
+        .strategy = KIN__STRATEGY_REPLAY, .replay = path, .is_lenient = true};
+    const uint16_t both[] = {0, 1};
+    FILE *file = fopen(path, "w");
+    int status = -1;
+
+    EXPECT(file != NULL);
+    (void)fputs("kinlab 1\nsched root:* root/0:1\nend\n", file);
+    (void)fclose(file);
+    struct kin__engine *e = kin__engine_create(&config, &status);
+    EXPECT(e && kin__engine_begin(e));
+    (void)kin__engine_actor(e, "root");
+    (void)kin__engine_actor(e, "root/0");
+    unsigned steps = 0;
+    while (!kin__engine_is_over(e) && kin__engine_pick(e, both, 2) == 0)
+        steps++; /* ends: the other one has a turn, or the engine has enough */
+    EXPECT(!kin__engine_is_over(e));
+    EXPECT_GT(steps, 100);
+    kin__engine_end(e);
+    kin__engine_destroy(e);
+    (void)unlink(path);
+}
+
 KIN_TEST(shrinking_may_start_from_a_file, "")
 {
     const struct small_program program = explore_lost_update();
