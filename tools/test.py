@@ -478,7 +478,7 @@ def stage_install(ctx):
                   "lib/pkgconfig/kin.pc", "lib/cmake/kin/kin-config.cmake",
                   "share/man/man3/kin_spawn.3", "share/man/man7/kin.7", "bin/kin",
                   "lib/libkin-lab.a", "lib/pkgconfig/kin-lab.pc", "share/man/man1/kin-lab.1",
-                  "lib/libkin-atoms.a", "lib/pkgconfig/kin-atoms.pc"]
+                  "lib/libkin-atoms.a", "lib/pkgconfig/kin-atoms.pc", "share/kin/kin-gdb.py"]
         absent = [name for name in wanted if not os.path.exists(os.path.join(moved, name))]
         left = [name for name in os.listdir(os.path.join(staged, "opt"))]
         if absent or left:
@@ -665,6 +665,10 @@ def foreign_examples(ctx):
     return names
 
 
+# They do nothing without a client: test/foreign has some.
+EXAMPLES_SERVING = ["server"]
+
+
 def check_book(kin, program):
     """A page of the book of found bugs: its bug is found, its remedy holds completely."""
     must([kin, "lab", program, "fixed", "--dpor"], timeout=180)
@@ -695,7 +699,7 @@ def stage_examples(ctx):
         if status != 0:
             ctx.results.fail("the build of the examples, %s" % variant, errors_in(output))
             continue
-        for name in names:
+        for name in [name for name in names if name not in EXAMPLES_SERVING]:
             program = os.path.join(BUILD, "examples-" + variant, "examples",
                                    re.sub("^foreign_(?!fd$)", "foreign/", name))
             item(ctx, "example_%s_%s" % (name, variant),
@@ -721,7 +725,7 @@ def stage_foreign(ctx):
     status, output = configure_and_build(
         ctx, "examples-release", ["-DCMAKE_BUILD_TYPE=Release", "-DKIN_TESTS=OFF",
                                   "-DCMAKE_C_FLAGS=-Werror"],
-        ["example_echo", "example_proxy", "example_resolve"] +
+        ["example_" + name for name in ("cancel", "echo", "proxy", "resolve", "server")] +
         ["example_foreign_" + name for name in libraries])
     if status != 0:
         ctx.results.fail("the build of the examples", errors_in(output))
@@ -729,6 +733,7 @@ def stage_foreign(ctx):
     examples = os.path.join(BUILD, "examples-release", "examples")
     script(ctx, "foreign", [sys.executable, "test/foreign/foreign_test.py", examples])
     script(ctx, "foreign_dns", [sys.executable, "test/foreign/dns_test.py", examples])
+    script(ctx, "foreign_gdb", [sys.executable, "test/foreign/gdb_test.py", examples])
 
 
 def stage_fuzz(ctx):
@@ -781,6 +786,8 @@ def stage_man(ctx):
             for field in ("From", "Returns"):
                 if field not in function.fields:
                     raise Failure("%s: the comment has no %s line" % (function.name, field))
+            if not function.examples:
+                raise Failure("%s: the comment has no example" % function.name)
 
     def linted():
         paths = sorted(glob.glob(os.path.join(pages, "man*", "*")))

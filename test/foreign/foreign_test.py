@@ -6,9 +6,9 @@
 
 Goal: sockets of kin talk to nc, socat, curl, a server of Python and real servers of databases as
 any other program would, half-closes and resets included, and keep no descriptor. Method: the
-examples echo and proxy serve at ports that the system chooses; what comes back is compared, and at
-the end their descriptors are counted. Prints one line per test as the other tests do; what is not
-installed is skipped.
+examples echo, proxy and server serve at ports that the system chooses; what comes back is compared,
+and at the end their descriptors are counted. Prints one line per test as the other tests do; what
+is not installed is skipped.
 """
 
 import contextlib
@@ -264,6 +264,30 @@ def test_proxy_refused():
                     expect(client.recv(1), b"")
         finally:
             server.stop()
+
+
+# ---- the server that keeps lines ----
+
+
+def test_server_stops():
+    """What is answered is on the disk; a SIGTERM lets go of who says nothing; a restart goes on."""
+    with tempfile.NamedTemporaryFile() as kept:
+        for count in (0, 2):
+            server = Server("server", "127.0.0.1:0", kept.name)
+            try:
+                address = (server.host, server.port)
+                with socket.create_connection(address, LIMIT_S) as client, \
+                        socket.create_connection(address, LIMIT_S) as silent:
+                    client.sendall(b"one\ntwo\n")
+                    answers = client.makefile("rb")
+                    expect(answers.readline(), b"%d\n" % count)
+                    expect(answers.readline(), b"%d\n" % (count + 1))
+                    server.process.send_signal(signal.SIGTERM)
+                    expect(silent.recv(1), b"")
+                expect(server.process.wait(LIMIT_S), 0)
+            finally:
+                server.stop()
+        expect(kept.read(), (b"one".ljust(64, b"\0") + b"two".ljust(64, b"\0")) * 2)
 
 
 # ---- foreign libraries in tasks, with servers of others ----
