@@ -22,7 +22,7 @@ all:
 help:
 	@sed -n 's/^## //p' Makefile
 
-## make                      build both libraries, the program kin and the examples
+## make                      build the libraries, the program kin and the examples
 ## make run                  build kin and run its showcase
 run:
 	@tools/deps.sh run
@@ -73,13 +73,15 @@ lab-deep: export KIN_ATOMS_DEEP = 1
 lab-deep:
 	@$(test) --stage atoms --only "$(ONLY)"
 
-## make nightly [SECONDS=3600]  every test of the lab under fresh seeds, for so long
+## make nightly [SECONDS=..] every test of the lab under fresh seeds, for an hour or so long
 nightly:
 	@python3 tools/nightly.py --seconds $(or $(SECONDS),3600) --only "$(ONLY)"
 
-## make install PREFIX= DESTDIR=
+## make install              with headers and man pages [PREFIX=/usr/local] [DESTDIR=]
+# Root tells the loader of the shared library; a packager, who has a DESTDIR, does so later.
 install: all
 	@DESTDIR="$(DESTDIR)" $(CMAKE) --install build/release --prefix "$(PREFIX)"
+	@[ -n "$(DESTDIR)" ] || [ "$$(id -u)" -ne 0 ] || /sbin/ldconfig 2>/dev/null || true
 
 ## make dist                 the amalgamation dist/kin.c and dist/kin.h
 dist:

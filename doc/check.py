@@ -8,8 +8,9 @@
 A program is a fenced block of C with a main(); it passes when it compiles without a warning and
 ends with status 0. One with KIN_LAB_MAIN() is linked with the lab, if that is given, and may also
 end with 1: it found the bug that it shows. The program of README.md must also be what
-examples/fanout.c is from its first include on. One line per program, "ok name" or "FAIL name"; the
-status is 1 when one failed.
+examples/fanout.c is from its first include on, and what doc/server.md shows must be in its
+examples. Links between pages must lead somewhere. One line per program, "ok name" or "FAIL name";
+the status is 1 when one failed.
 """
 import argparse
 import glob
@@ -21,6 +22,8 @@ import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BLOCK = re.compile(r"^```c\n(.*?)^```$", re.M | re.S)
+LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+QUOTED = {"doc/server.md": ["examples/server.c", "examples/lab/cut_off.c"]}
 WARNINGS = "-std=gnu11 -Wall -Wextra -Wshadow -Wconversion -Wpedantic -Werror".split()
 
 
@@ -35,6 +38,20 @@ def programs(path):
               if re.search(r"^(int main|KIN_LAB_MAIN)\(", text, re.M)]
     stem = os.path.splitext(os.path.basename(path))[0].lower()
     return [("doc_%s_%d" % (stem, number), text) for number, text in enumerate(blocks, 1)]
+
+
+def check_page(path):
+    """What a page links to or quotes and is not there, or an empty string."""
+    text = read(path)
+    dead = ["no such file: " + link for link in LINK.findall(text)
+            if not os.path.exists(os.path.join(ROOT, os.path.dirname(path), link))]
+    if path == "README.md":
+        dead += ["not in the list of examples: " + name
+                 for name in sorted(glob.glob("examples/*.c", root_dir=ROOT)) if name not in text]
+    sources = [read(source) for source in QUOTED.get(path, [])]
+    dead += ["in none of its examples:\n" + block for block in BLOCK.findall(text)
+             if sources and not any(block in source for source in sources)]
+    return "\n".join(dead)
 
 
 def try_program(text, options, flags, scratch):
@@ -61,7 +78,10 @@ def main():
     parser.add_argument("--compiler", default="cc")
     options, flags = parser.parse_known_args()
     failed = 0
-    for path in ["README.md"] + sorted(glob.glob("doc/*.md", root_dir=ROOT)):
+    for path in sorted(glob.glob("*.md", root_dir=ROOT) + glob.glob("doc/*.md", root_dir=ROOT)):
+        wrong = check_page(path)
+        failed += wrong != ""
+        print("%s %s\n%s" % ("FAIL" if wrong else "ok  ", path, wrong), end="", flush=True)
         for name, text in programs(path):
             if "KIN_LAB_MAIN(" in text and not options.lab:
                 continue

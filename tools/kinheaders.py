@@ -104,12 +104,28 @@ def clean_prototype(declaration):
 
 
 def declarations_of(text):
-    """The types and constants of a header, as they stand there, without its functions."""
+    """The types and constants of a header, without its functions, what only its macros use, and
+    how longer macros do it."""
     text = re.split(r"^#define KIN_\w+_H$\n", text, 1, re.M)[-1]  # after the guard
     text = re.sub(r"/\*\*\n.*?\*/\n[^;{]*(?:;|\{.*?\n\})", "", text, flags=re.S)
-    text = re.sub(r"/\*[^/]*?\*/\nKIN_API[^;]*;", "", text)  # used by macros only
+    own = r"(?:/\*(?:(?!\*/).)*\*/\n)?"  # the comment right above
+    text = re.sub(own + r"KIN_\w*API\b[^;]*;\n", "", text, flags=re.S)  # used by macros only
+    text = re.sub(own + r"static inline [^;{]*\bkin_\w+_\([^{]*\{.*?\n\}\n", "", text, flags=re.S)
+    text = re.sub(r"^[\w* ]+\bkin_\w+_\([^;]*;\n", "", text, flags=re.M)
+    text = re.sub(own + r"#define KIN_\w*API [^\n]*\n", "", text, flags=re.S)
+    text = re.sub(r"^#define \w+_(?:\(.*\)|\b)(?:.*\\\n)*.*\n", "", text, flags=re.M)
+    text = re.sub(r"^(#define \w+(?:\([^)]*\))?)[ ]*\\\n(?:.*\\\n)*.*\n", r"\1 ...\n", text,
+                  flags=re.M)
+    text = re.sub(r"^/\* ---- .* ---- \*/$\n", "", text, flags=re.M)
     text = re.sub(r"^(?:#include.*|KIN_(?:BEGIN|END)_DECLS)$\n|#endif\s*\Z", "", text, flags=re.M)
     return re.sub(r"\n{3,}", "\n\n", text).strip("\n").splitlines()
+
+
+def macros_of(header):
+    """What the comment right above says, for each macro with arguments that has one."""
+    found = re.findall(r"/\*((?:(?!\*/)[\s\S])*)\*/\n(?:#if.*\n)?#define (KIN_\w+)\(",
+                       "\n".join(header.declarations))
+    return {name: " ".join(words.replace("\n *", " ").split()) for words, name in found}
 
 
 def load(directory):

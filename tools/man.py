@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Writes man pages from the public headers.
 
-One page of section 3 per function, one of section 7 per header (kin-nursery.7 for
+One page of section 3 per function and macro, one of section 7 per header (kin-nursery.7 for
 <kin/nursery.h>), and kin.7, which leads to all of them.
 """
 import argparse
@@ -161,6 +161,13 @@ def room_page(header):
     return page("kin-" + header.name[:-2], "7", title, parts)
 
 
+def macro_page(header, name, words):
+    room = "kin-" + header.name[:-2]
+    return page(name, "3", "a macro of <kin/%s>" % header.name, [
+        ("SYNOPSIS", [".B #include <kin/%s>" % header.name]), ("DESCRIPTION", [prose(words)]),
+        ("SEE ALSO", see_also([escape(room) + " (7)", "kin (7)"]))])
+
+
 def overview(headers):
     used = [".EX", "cc app.c $(pkg\\-config \\-\\-cflags \\-\\-libs kin)", ".EE"]
     described = paragraphs([
@@ -193,6 +200,8 @@ def main():
             pages["man7/kin-%s.7" % header.name[:-2]] = room_page(header)
         for function in header.functions:
             pages["man3/%s.3" % function.name] = function_page(function, header.functions)
+        for name, words in kinheaders.macros_of(header).items():
+            pages["man3/%s.3" % name] = macro_page(header, name, words)
     for name, text in pages.items():
         path = os.path.join(options.output, name)
         os.makedirs(os.path.dirname(path), exist_ok=True)

@@ -41,9 +41,10 @@ static int help_main(FILE *file)
 int main(int argc, char **argv)
 {
     const char *command = argc > 1 ? argv[1] : "";
+    bool is_curious = argc == 3 && strcmp(argv[2], "--help") == 0;
     int status;
 
-    if (strcmp(command, "demo") == 0)
+    if (strcmp(command, "demo") == 0 && !is_curious)
         status = demo_main(argc - 2, argv + 2);
     else if (strcmp(command, "lab") == 0)
         status = lab_main(argc - 2, argv + 2);
@@ -51,7 +52,7 @@ int main(int argc, char **argv)
         status = kin__dump_main(argc - 2, argv + 2);
     else if (strcmp(command, "version") == 0 || strcmp(command, "--version") == 0)
         status = version_main();
-    else if (strcmp(command, "help") == 0 || strcmp(command, "--help") == 0)
+    else if (strcmp(command, "help") == 0 || strcmp(command, "--help") == 0 || is_curious)
         status = help_main(stdout);
     else {
         if (*command)
