@@ -8,8 +8,8 @@
  *     echo   every connection sends 64 bytes and waits until they are back, again and again; the
  *            first quarter of the time is not counted
  *     idle   every connection does so once; then nothing happens, and the server is measured. Where
- *            a process may not have so many descriptors, there are as many servers as it takes, each
- *            with a load of its own, and all of them are counted together
+ *            a process may not have so many descriptors, there are as many servers as it takes,
+ *            each with a load of its own, and all of them are counted together
  *
  * Printed are lines of "name value unit" as all programs of the benchmarks do: time, wall time by
  * messages; cpu, the CPU time of all threads of the server by messages; rate; latencies from send
