@@ -32,7 +32,7 @@ static void check_append_task(struct kin__text *line)
     if (hook == NULL)
         return;
     size_t before = line->len;
-    kin__text_str(line, ", task ");
+    kin__text_str(line, ", ");
     size_t empty = line->len;
     hook(line);
     if (line->len == empty)

@@ -271,5 +271,8 @@ unsigned kin__code_frames(const struct kin__code *code, const void *sp, const vo
                           uintptr_t *frames, unsigned max);
 /* Appends an address with function, object and offsets, as far as the loader knows them. */
 void kin__code_name(struct kin__text *text, uintptr_t pc);
+/* Appends an address, and (+0x...) where that is what tools need to find it in the file of the
+ * program after the process is gone. Takes no lock; may run in a signal handler. */
+void kin__code_place(struct kin__text *text, uintptr_t pc);
 
 #endif

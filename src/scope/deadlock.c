@@ -64,9 +64,9 @@ static void put_task(struct kin__frame *frame, void *arg)
     bool is_parked = kin__wait_peek(task, &waits);
     if (report->count++ >= TASKS_MAX)
         return;
-    kin__text_printf(&report->text, "\n  task %llu (%s), spawned at %p, waits for %s%s",
-                     (unsigned long long)kin__task_id(task), kin__task_name(task),
-                     (void *)(uintptr_t)task->site, is_parked ? waits.ops->what : "nursery",
+    kin__text_str(&report->text, "\n  ");
+    kin__task_say(&report->text, task);
+    kin__text_printf(&report->text, ", waits for %s%s", is_parked ? waits.ops->what : "nursery",
                      is_parked && waits.is_several ? " and others" : "");
     uint64_t holder = is_parked ? holder_of(task, &waits) : 0;
     if (holder)

@@ -26,11 +26,10 @@ static void keep_record(struct kin__sched *sched, int status, uint64_t task)
 static void name_current(struct kin__text *text)
 {
     struct kin__task *task = kin__task_self();
-    if (task)
-        keep_record(kin__task_sched(task), KIN_PANICKED, kin__task_id(task));
-    if (task)
-        kin__text_printf(text, "%llu (%s), spawned at %p", (unsigned long long)kin__task_id(task),
-                         kin__task_name(task), (void *)(uintptr_t)task->site);
+    if (!task)
+        return;
+    keep_record(kin__task_sched(task), KIN_PANICKED, kin__task_id(task));
+    kin__task_say(text, task);
 }
 
 void kin__fail_init(void)
@@ -101,11 +100,8 @@ void kin_panic(const char *fmt, ...)
     va_list values;
     kin__text_init(&text, memory, sizeof(memory));
     if (task)
-        kin__text_printf(&text, "task %llu (%s), spawned at %p: ",
-                         (unsigned long long)kin__task_id(task), kin__task_name(task),
-                         (void *)(uintptr_t)task->site);
-    else
-        kin__text_str(&text, "kin: panic outside a task: ");
+        kin__task_say(&text, task);
+    kin__text_str(&text, task ? ": " : "kin: panic outside a task: ");
     va_start(values, fmt);
     kin__text_format(&text, fmt ? fmt : "no reason given", values);
     va_end(values);
@@ -126,12 +122,11 @@ _Noreturn void kin__misuse(struct kin__task *task, const char *call, const char 
     struct kin__text text;
     kin__text_init(&text, memory, sizeof(memory));
     kin__text_printf(&text, "kin: %s: %s [%s]", call, rule, clause);
-    if (task)
+    if (task) {
         keep_record(kin__task_sched(task), KIN_PANICKED, kin__task_id(task));
-    if (task)
-        kin__text_printf(&text, ", task %llu (%s), spawned at %p",
-                         (unsigned long long)kin__task_id(task), kin__task_name(task),
-                         (void *)(uintptr_t)task->site);
+        kin__text_str(&text, ", ");
+        kin__task_say(&text, task);
+    }
     KIN__LAB_ABORT(memory);
     kin__text_end_line(&text);
     kin__plat_write(2, memory, text.len);

@@ -166,12 +166,12 @@ static void report_leak(void *arg)
     char memory[TEXT_BYTES];
     struct kin__text text;
     kin__text_init(&text, memory, sizeof(memory));
-    kin__text_printf(&text, "task %llu (%s), spawned at %p, leaked an obligation of kind %s",
-                     (unsigned long long)kin__task_id(task), kin__task_name(task),
-                     (void *)(uintptr_t)task->site, kinds[leak->kind]);
+    kin__task_say(&text, task);
+    kin__text_printf(&text, ", leaked an obligation of kind %s", kinds[leak->kind]);
     if (leak->count > 1)
         kin__text_printf(&text, " (%zu of %zu)", leak->number, leak->count);
-    kin__text_printf(&text, ", reserved at %p", (void *)(uintptr_t)leak->site);
+    kin__text_str(&text, ", reserved at ");
+    kin__code_place(&text, (uintptr_t)leak->site);
     kin__report(kin__task_sched(task), KIN_LEAKED, kin__task_id(task), memory);
 }
 

@@ -22,12 +22,13 @@
 static void describe(struct kin__text *text, const struct kin__task *task, uintptr_t sp)
 {
     const struct kin__stack *stack = task->stack;
-    kin__text_printf(text, "stack overflow in task %llu (%s), ",
-                     (unsigned long long)kin__task_id(task), kin__task_name(task));
-    if (!(task->flags & KIN__TASK_SPARE)) /* else the place of the entry has gone to the spare */
-        kin__text_printf(text, "entry %p, ", (void *)(uintptr_t)task->fn);
-    kin__text_printf(text, "spawned at %p: ", (void *)(uintptr_t)task->site);
-    kin__text_printf(text, "%zu bytes deep of a maximum of %zu",
+    kin__text_str(text, "stack overflow in ");
+    kin__task_say(text, task);
+    if (!(task->flags & KIN__TASK_SPARE)) { /* else the place of the entry has gone to the spare */
+        kin__text_str(text, ", entry ");
+        kin__code_place(text, (uintptr_t)task->fn);
+    }
+    kin__text_printf(text, ": %zu bytes deep of a maximum of %zu",
                      (size_t)((uintptr_t)stack->base - sp), kin__stack_class_bytes(stack->class_));
 }
 

@@ -110,9 +110,8 @@ bool kin__stuck_look(struct kin__stuck *stuck, struct kin__task *task)
         is_parked = kin__wait_is_same(task, &waits);
     }
     kin__text_init(&text, stuck->text, sizeof(stuck->text));
-    kin__text_printf(&text, "task %llu (%s), spawned at %p, does not react to its cancellation: ",
-                     (unsigned long long)stuck->task, kin__task_name(task),
-                     (void *)(uintptr_t)task->site);
+    kin__task_say(&text, task);
+    kin__text_str(&text, ", does not react to its cancellation: ");
     if (is_parked) {
         kin__text_printf(&text, "it waits for %s", waits.ops->what);
         if (waits.is_several)

@@ -148,6 +148,10 @@ kin__task_name(const struct kin__task *task)
     return *(const volatile uint16_t *)&task->flags & KIN__TASK_NAMED ? task->name : "no name";
 }
 
+/* Who it is, for reports: number, name, where it was spawned. May run in a signal handler. */
+struct kin__text;
+void kin__task_say(struct kin__text *text, const struct kin__task *task);
+
 /* The task that has this name now; NULL when it is over or never was. Only a hint unless the caller
  * knows that it cannot end: who acts on it checks the name again under the nursery's lock. */
 struct kin__task *kin__task_find(uint64_t id);

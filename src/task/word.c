@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The slow parts of the word: tasks by name, and the legality matrix as debug builds check it.
+ * The slow parts of the word: tasks by name and in words, and the legality matrix as debug builds
+ * check it.
  */
 #include "task/word.h"
 
@@ -12,6 +13,13 @@ struct kin__task *kin__task_find(uint64_t id)
     struct kin__frame *frame = id ? kin__frame_at(KIN__FRAME_TASK, id) : NULL;
     /* relaxed: a hint, as the header says */
     return frame && kin__load_relaxed(&frame->name) == id ? kin__task_of_frame(frame) : NULL;
+}
+
+void kin__task_say(struct kin__text *text, const struct kin__task *task)
+{
+    kin__text_printf(text, "task %llu (%s), spawned at ", (unsigned long long)kin__task_id(task),
+                     kin__task_name(task));
+    kin__code_place(text, (uintptr_t)task->site);
 }
 
 #ifdef KIN_DEBUG

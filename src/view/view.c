@@ -152,8 +152,10 @@ static void describe_locked(struct dump *dump, const struct kin__task *task,
     if (word & KIN__REQUESTS)
         kin__text_str(line, ", cancelled");
     put_parent_locked(scope, line);
-    kin__text_printf(line, ", entry %p, spawned at %p", (void *)(uintptr_t)task->fn,
-                     (void *)(uintptr_t)task->site);
+    kin__text_str(line, ", entry ");
+    kin__code_place(line, (uintptr_t)task->fn);
+    kin__text_str(line, ", spawned at ");
+    kin__code_place(line, (uintptr_t)task->site);
 }
 
 /* Looks at any frame: a live task is held by the lock of its nursery, the rest is passed over. */

@@ -71,12 +71,6 @@ bool kin__owner_is_over(uint64_t owner)
     return !kin__task_find(owner) && !kin__task_find(owner | ~KIN__OWNER_MASK);
 }
 
-static void name_task(struct kin__text *text, const struct kin__task *task)
-{
-    kin__text_printf(text, "task %llu (%s), spawned at %p", (unsigned long long)kin__task_id(task),
-                     kin__task_name(task), (void *)(uintptr_t)task->site);
-}
-
 /* Goes on meanwhile, and may even end: the process is about to abort. */
 static void name_owner(struct kin__text *text, uint64_t owner)
 {
@@ -99,7 +93,7 @@ _Noreturn void kin__owner_misuse(const char *call, const char *rule, const void 
     kin__text_init(&text, memory, sizeof(memory));
     kin__text_printf(&text, "kin: %s: %s; called by ", call, rule);
     if (task)
-        name_task(&text, task);
+        kin__task_say(&text, task);
     else
         kin__text_str(&text, "a thread outside of every task");
     kin__text_printf(&text, ", on %p", (void *)(uintptr_t)object);
@@ -138,7 +132,7 @@ void kin__owner_report(const char *what, const void *object, uint64_t owner)
     kin__text_printf(&text, "%s %p is broken: its owner, task %llu, has ended without unlocking it",
                      what, (void *)(uintptr_t)object, (unsigned long long)owner);
     kin__text_str(&text, "; found by ");
-    name_task(&text, task);
+    kin__task_say(&text, task);
     report(kin__task_sched(task), -EOWNERDEAD, owner, memory);
 }
 
@@ -172,7 +166,7 @@ void kin__owner_abandon(struct kin__task *task)
      * read-modify-write with which a wait begins */
     kin__fence_seq();
     kin__text_init(&text, memory, sizeof(memory));
-    name_task(&text, task);
+    kin__task_say(&text, task);
     kin__text_printf(&text, ", has ended and still holds %u lock%s", count, count > 1 ? "s" : "");
     if (is_known)
         report(kin__task_sched(task), -EOWNERDEAD, kin__task_id(task), memory);

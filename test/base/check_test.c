@@ -16,7 +16,7 @@ static void set_hook(kin__check_hook_fn *hook)
 
 static void name_task(struct kin__text *text)
 {
-    kin__text_printf(text, "%s#%d", "fetch", 17);
+    kin__text_printf(text, "task %s#%d", "fetch", 17);
 }
 
 static void name_nothing(struct kin__text *text)

@@ -10,6 +10,8 @@
 #include "plat/context.h"
 #include "plat/plat.h"
 
+#include <dlfcn.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -176,4 +178,28 @@ KIN_TEST(an_address_is_written_with_all_that_is_known_of_it, "N2002")
     kin__text_init(&text, memory, 4);
     kin__code_name(&text, (uintptr_t)&strtol + 1); /* cut off, not overrun */
     EXPECT_EQ(strlen(memory), 3);
+}
+
+KIN_TEST(an_address_of_the_program_can_be_found_in_its_file, "N2002")
+{
+    char memory[512], *at;
+    struct kin__text text;
+    Dl_info info;
+    kin__text_init(&text, memory, sizeof memory);
+    kin__code_place(&text, (uintptr_t)&map_of);
+    at = strstr(memory, " (+0x");
+    EXPECT(dladdr((void *)(uintptr_t)&map_of, &info) != 0);
+    const ElfW(Ehdr) *header = info.dli_fbase;
+    if (header->e_type == ET_DYN) { /* else the address is that of the file */
+        EXPECT(at != NULL);
+        EXPECT_EQ(strtoul(at + 3, NULL, 16), (uintptr_t)&map_of - (uintptr_t)info.dli_fbase);
+    } else {
+        EXPECT(at == NULL);
+    }
+    kin__text_init(&text, memory, sizeof memory);
+    kin__code_place(&text, (uintptr_t)&strtol); /* of another file */
+    EXPECT(strncmp(memory, "0x", 2) == 0 && strchr(memory, '+') == NULL);
+    kin__text_init(&text, memory, sizeof memory);
+    kin__code_place(&text, 16);
+    EXPECT_STR(memory, "0x10");
 }

@@ -19,6 +19,7 @@
 
 #include <dlfcn.h>
 #include <link.h>
+#include <sys/auxv.h>
 
 /* Older systems have it in a library of its own, which the program may lack. */
 extern __typeof__(dladdr) dladdr __attribute__((weak));
@@ -158,4 +159,29 @@ void kin__code_name(struct kin__text *text, uintptr_t pc)
         kin__text_printf(text, " %s+0x%zx", info.dli_sname,
                          (size_t)(pc - (uintptr_t)info.dli_saddr));
     kin__text_printf(text, " (%s+0x%zx)", info.dli_fname, (size_t)(pc - (uintptr_t)info.dli_fbase));
+}
+
+/* How far the program itself was moved from where its file says; pc is in it. 0: not at all, or pc
+ * is elsewhere. */
+static uintptr_t moved_by(uintptr_t pc)
+{
+    const ElfW(Phdr) *parts = (const ElfW(Phdr) *)getauxval(AT_PHDR);
+    unsigned long count = getauxval(AT_PHNUM);
+    uintptr_t by = 0;
+    bool is_inside = false;
+    for (unsigned long i = 0; parts && i < count; i++) {
+        if (parts[i].p_type == PT_PHDR) /* the first of them, if it is there */
+            by = (uintptr_t)parts - parts[i].p_vaddr;
+        if (parts[i].p_type == PT_LOAD && pc - by - parts[i].p_vaddr < parts[i].p_memsz)
+            is_inside = true;
+    }
+    return is_inside ? by : 0;
+}
+
+void kin__code_place(struct kin__text *text, uintptr_t pc)
+{
+    uintptr_t by = moved_by(pc);
+    kin__text_printf(text, "%p", (void *)pc);
+    if (by)
+        kin__text_printf(text, " (+0x%zx)", (size_t)(pc - by));
 }
