@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cleanups: put down and run, sixteen to a scope or one to a scope.
+ * Cleanups: put down and run, sixteen to a scope, or one that goes with its function.
  */
 #include "bench.h"
 
@@ -17,23 +17,28 @@ static void cleanup(void *arg)
     ran += *(int64_t *)arg;
 }
 
-static void defers(int64_t count, int64_t each)
+static void defer_in_a_row(int64_t *by)
 {
-    int64_t one = 1;
-    for (int64_t i = 0; i < count; i += each) {
-        void *mark = kin_scope_mark();
-        for (int64_t k = 0; k < each; k++)
-            bench_must(kin_defer(cleanup, &one), "defer");
-        kin_scope_release(mark);
-    }
+    void *mark = kin_scope_mark();
+    for (int64_t k = 0; k < SCOPE; k++)
+        bench_must(kin_defer(cleanup, by), "defer");
+    kin_scope_release(mark);
 }
 
-static void measure(const char *name, int64_t each)
+__attribute__((noinline)) static void use(int64_t *by)
 {
-    defers(bench_args.n / 10, each);
+    KIN_USING(cleanup, by);
+}
+
+static void measure(const char *name, int64_t each, void (*fn)(int64_t *by))
+{
+    int64_t one = 1;
+    for (int64_t i = 0; i < bench_args.n / 10; i += each)
+        fn(&one);
     ran = 0;
     int64_t start = bench_now();
-    defers(bench_args.n, each);
+    for (int64_t i = 0; i < bench_args.n; i += each)
+        fn(&one);
     bench_print(name, (double)(bench_now() - start) / (double)bench_args.n, "ns");
     bench_must(ran >= bench_args.n ? 0 : -EBADMSG, "a cleanup did not run");
 }
@@ -41,8 +46,8 @@ static void measure(const char *name, int64_t each)
 static int defer_main(void *arg)
 {
     (void)arg;
-    measure("time", SCOPE);
-    measure("scoped", 1);
+    measure("time", SCOPE, defer_in_a_row);
+    measure("scoped", 1, use);
     return 0;
 }
 
