@@ -39,6 +39,7 @@
 #include <kin/status.h>
 
 #include <stddef.h>
+#include <stdint.h>
 
 KIN_BEGIN_DECLS
 
@@ -155,25 +156,36 @@ KIN_API void *kin_scope_mark(void);
  */
 KIN_API void kin_scope_release(void *mark);
 
+/* Where a cleanup of KIN_USING stands: at the top of the others, as long as *top is height. */
+struct kin_using_at_ {
+    uint64_t *top;
+    uint64_t height;
+};
+
 /* What KIN_USING declares. */
 struct kin_using_ {
-    void *mark;
-    void (*fn)(void *arg); /* NULL: it was put down */
+    struct kin_using_at_ at;
+    void (*fn)(void *arg);
     void *arg;
 };
 
-static inline struct kin_using_ kin_using_enter_(void (*fn)(void *arg), void *arg)
-{
-    struct kin_using_ use = {kin_scope_mark(), fn, arg};
+KIN_API struct kin_using_at_ kin_using_enter_(void (*fn)(void *arg), void *arg);
+/* Takes it back from elsewhere than the top: whether it is still to be run. */
+KIN_API KIN_MUST_USE int kin_using_leave_(uint64_t height, void (*fn)(void *arg), void *arg);
 
-    if (kin_defer(fn, arg) == 0)
-        use.fn = NULL;
+static inline struct kin_using_ kin_using_begin_(void (*fn)(void *arg), void *arg)
+{
+    struct kin_using_ use = {kin_using_enter_(fn, arg), fn, arg};
+
     return use;
 }
 
-static inline void kin_using_leave_(struct kin_using_ *use)
+static inline void kin_using_end_(struct kin_using_ *use)
 {
-    kin_scope_release(use->mark);
+    if (*use->at.top == use->at.height)
+        *use->at.top = use->at.height - 1;
+    else if (!kin_using_leave_(use->at.height, use->fn, use->arg))
+        return;
     if (use->fn)
         use->fn(use->arg);
 }
@@ -185,8 +197,8 @@ static inline void kin_using_leave_(struct kin_using_ *use)
 #define KIN_USING(fn_, arg_) KIN_USING_AT_(fn_, arg_, __LINE__)
 #define KIN_USING_AT_(fn_, arg_, line_) KIN_USING_NAMED_(fn_, arg_, line_)
 #define KIN_USING_NAMED_(fn_, arg_, line_)                                                         \
-    KIN_CLEANUP(kin_using_leave_)                                                                  \
-    __attribute__((unused)) struct kin_using_ kin_using_##line_##_ = kin_using_enter_(fn_, arg_)
+    KIN_CLEANUP(kin_using_end_)                                                                    \
+    __attribute__((unused)) struct kin_using_ kin_using_##line_##_ = kin_using_begin_(fn_, arg_)
 
 KIN_END_DECLS
 

@@ -14,6 +14,8 @@
  *   fail, panic,         unwind runs everything in place, while the frames of the body still stand;
  *   overflow             then the body is escaped from, and conclude finds nothing to run.
  *   release              a plain loop in the body.
+ *   a C scope is left    what KIN_USING put down is taken back and run by the scope itself, unless
+ *                        something has happened since: see height in task/cleanup.h.
  *
  * Unwind and conclude run the cleanups inside a call that can be escaped from. A cleanup that fails
  * or panics unwinds what it put down itself, down to its floor, and lands behind that call, which
@@ -35,6 +37,7 @@
 
 #define CLEANUPS_MAX (UINT32_C(1) << 28) /* of one task; a mark has to fit */
 #define TEXT_BYTES 512u
+#define NOT_PUT UINT64_MAX /* the height of a cleanup that was not put down */
 
 /* ---- putting down ---- */
 
@@ -59,47 +62,50 @@ static bool grow(struct kin__cleanups *cleanups)
     return true;
 }
 
-/* The newest place, which is empty. */
-static inline struct kin__cleanup *take_place(struct kin__cleanups *cleanups, void *arg,
-                                              enum kin__cleanup_kind kind)
+/* What a cleanup calls, of either kind. */
+typedef void any_fn(void);
+
+/* The newest place is empty. */
+static inline void put_there(struct kin__cleanups *cleanups, any_fn *fn, void *arg,
+                             enum kin__cleanup_kind kind)
 {
-    struct kin__cleanup *slot = &cleanups->table[cleanups->count++];
+    struct kin__cleanup *slot = &cleanups->table[(uint32_t)cleanups->height++];
+    slot->any = fn;
     slot->arg = arg;
     slot->kind = kind;
     KIN__LAB_ACQUIRES(KIN__LAB_CLEANUP, arg, cleanups->count);
-    return slot;
 }
 
-/* The long way to a place: belongings are made, the table grows. NULL: no memory. */
-static __attribute__((noinline)) struct kin__cleanup *
-take_place_slow(struct kin__task *task, void *arg, enum kin__cleanup_kind kind)
+/* The long way: belongings are made, the table grows. */
+static __attribute__((noinline)) int put_slow(struct kin__task *task, any_fn *fn, void *arg,
+                                              enum kin__cleanup_kind kind)
 {
+    if (!fn)
+        return -EINVAL;
+    if (!task)
+        return KIN_NOTASK;
     kin__entry_check(task);
     struct kin__extra *extra = kin__extra_need(task);
     if (!extra)
-        return NULL;
+        return -ENOMEM;
     struct kin__cleanups *cleanups = &extra->cleanups;
     if (cleanups->count == cleanups->capacity && !grow(cleanups))
-        return NULL;
-    return take_place(cleanups, arg, kind);
+        return -ENOMEM;
+    put_there(cleanups, fn, arg, kind);
+    return 0;
 }
 
-/* A place for one more cleanup of the running task, whose function the caller fills in; or why
- * there is none. */
-static inline struct kin__cleanup *put(void *arg, enum kin__cleanup_kind kind, int *rc)
+/* One more cleanup of the running task. */
+static inline int put(struct kin__task *task, any_fn *fn, void *arg, enum kin__cleanup_kind kind)
 {
-    struct kin__task *task = kin__task_self();
-    if (KIN__UNLIKELY(!task)) {
-        *rc = KIN_NOTASK;
-        return NULL;
-    }
-    if (KIN__LIKELY(task->flags & KIN__TASK_EXTRA)) {
+    if (KIN__LIKELY(fn && task && (task->flags & KIN__TASK_EXTRA))) {
         struct kin__cleanups *cleanups = &task->extra->cleanups;
-        if (KIN__LIKELY(cleanups->count < cleanups->capacity))
-            return take_place(cleanups, arg, kind);
+        if (KIN__LIKELY(cleanups->count < cleanups->capacity)) {
+            put_there(cleanups, fn, arg, kind);
+            return 0;
+        }
     }
-    *rc = -ENOMEM;
-    return take_place_slow(task, arg, kind);
+    return put_slow(task, fn, arg, kind);
 }
 
 bool kin__cleanup_plan(struct kin__task *child, void (*fn)(void *arg))
@@ -164,7 +170,7 @@ static inline void run_newest(struct kin__cleanups *cleanups)
             note_failure(cleanups, (const void *)(uintptr_t)fn, rc);
     }
     if (KIN__LIKELY(cleanups->count == place + 1))
-        cleanups->count = place;
+        cleanups->height--;
 }
 
 /* How far out a task goes. */
@@ -247,7 +253,7 @@ void kin__cleanup_run(struct kin__task *task, void (*fn)(void *arg), void *arg)
     KIN__ASSERT(cleanups->count == 0 && cleanups->floor == 0, "NCG-3");
     if (!cleanups->table)
         (void)grow(cleanups);
-    take_place(cleanups, arg, KIN__CLEANUP_PLAIN)->fn = fn;
+    put_there(cleanups, (any_fn *)fn, arg, KIN__CLEANUP_PLAIN);
     go_out(task, false);
 }
 
@@ -272,15 +278,13 @@ static void report_failures(void *arg)
     char memory[TEXT_BYTES];
     struct kin__text text;
     kin__text_init(&text, memory, sizeof(memory));
-    kin__text_printf(&text, "task %llu (%s), spawned at %p: ",
-                     (unsigned long long)kin__task_id(task), kin__task_name(task),
-                     (void *)(uintptr_t)task->site);
+    kin__task_say(&text, task);
     if (cleanups->failed == 1)
-        kin__text_str(&text, "a cleanup");
+        kin__text_str(&text, ": a cleanup failed, ");
     else
-        kin__text_printf(&text, "%u cleanups", cleanups->failed);
-    kin__text_printf(&text, " failed%s %p, with %s", cleanups->failed == 1 ? "," : ", the first,",
-                     (void *)(uintptr_t)cleanups->culprit, kin_status_name(cleanups->status));
+        kin__text_printf(&text, ": %u cleanups failed, the first, ", cleanups->failed);
+    kin__code_place(&text, (uintptr_t)cleanups->culprit);
+    kin__text_printf(&text, ", with %s", kin_status_name(cleanups->status));
     kin__report(kin__task_sched(task), KIN_CLEANUP, kin__task_id(task), memory);
 }
 
@@ -326,22 +330,12 @@ void kin__extra_discard(struct kin__task *task)
 
 int kin_defer(void (*fn)(void *arg), void *arg)
 {
-    int rc = -EINVAL;
-    struct kin__cleanup *slot = KIN__LIKELY(fn != NULL) ? put(arg, KIN__CLEANUP_PLAIN, &rc) : NULL;
-    if (KIN__UNLIKELY(!slot))
-        return rc;
-    slot->fn = fn;
-    return 0;
+    return put(kin__task_self(), (any_fn *)fn, arg, KIN__CLEANUP_PLAIN);
 }
 
 int kin_defer_try(int (*fn)(void *arg), void *arg)
 {
-    int rc = -EINVAL;
-    struct kin__cleanup *slot = KIN__LIKELY(fn != NULL) ? put(arg, KIN__CLEANUP_TRY, &rc) : NULL;
-    if (KIN__UNLIKELY(!slot))
-        return rc;
-    slot->try_fn = fn;
-    return 0;
+    return put(kin__task_self(), (any_fn *)fn, arg, KIN__CLEANUP_TRY);
 }
 
 /* A mark is 1 + the number of cleanups, so that none is NULL. */
@@ -365,6 +359,42 @@ void kin_scope_release(void *mark)
     struct kin__scope *scope = kin__load_relaxed(&task->inner); /* relaxed: the task's own */
     if (KIN__UNLIKELY(scope && scope->cleanups > to))
         kin__misuse(task, "kin_scope_release", "nurseries opened since are joined before", "NCG-3");
+    cleanups->height += KIN__HEIGHT_EVENT;
     while (to < cleanups->count) /* ends: one fewer each time, unless they put down more for ever */
         run_newest(cleanups);
+}
+
+struct kin_using_at_ kin_using_enter_(void (*fn)(void *arg), void *arg)
+{
+    static uint64_t nowhere; /* no height is equal to it, of those that are handed out */
+    struct kin__task *task = kin__task_self();
+    if (KIN__UNLIKELY(put(task, (any_fn *)fn, arg, KIN__CLEANUP_PLAIN) < 0))
+        return (struct kin_using_at_){&nowhere, NOT_PUT};
+    struct kin__cleanups *cleanups = &task->extra->cleanups;
+#ifdef KIN__LAB
+    return (struct kin_using_at_){&nowhere, cleanups->height}; /* the lab is told */
+#else
+    return (struct kin_using_at_){&cleanups->height, cleanups->height};
+#endif
+}
+
+/* Something has happened since. It may be the newest nevertheless, and then the caller runs it; or
+ * have been released with an older mark, and its place be another's. */
+int kin_using_leave_(uint64_t height, void (*fn)(void *arg), void *arg)
+{
+    struct kin__task *task = kin__task_self();
+    if (height == NOT_PUT || !task)
+        return 1;
+    struct kin__cleanups *cleanups = &task->extra->cleanups;
+    uint32_t place = (uint32_t)height - 1;
+    const struct kin__cleanup *slot = &cleanups->table[place];
+    struct kin__scope *scope = kin__load_relaxed(&task->inner); /* relaxed: the task's own */
+    if (cleanups->count == place + 1 && slot->fn == fn && slot->arg == arg &&
+        (!scope || scope->cleanups <= place)) {
+        KIN__LAB_LEAVES(KIN__LAB_CLEANUP, arg, place + 1);
+        cleanups->height--;
+        return 1;
+    }
+    kin_scope_release((void *)((uintptr_t)place + 1));
+    return 0;
 }

@@ -80,7 +80,7 @@ static inline void init_scope(struct kin__scope *scope, struct kin__sched *sched
     scope->tasks_max = 0;
     scope->worst.severity = KIN_SEV_OK;
     scope->outer = owner ? kin__load_relaxed(&owner->inner) : NULL; /* relaxed: the task's own */
-    scope->cleanups = owner ? kin__extra_cleanups(owner) : 0;
+    scope->cleanups = owner ? kin__extra_cover(owner) : 0;
     kin__store_relaxed(&scope->depth, owner ? owner->masks : 0); /* alone: not shared yet */
 }
 

@@ -37,4 +37,13 @@ static inline uint32_t kin__extra_cleanups(const struct kin__task *task)
     return task->flags & KIN__TASK_EXTRA ? task->extra->cleanups.count : 0;
 }
 
+/* The same, for a nursery that the running task opens above them. */
+static inline uint32_t kin__extra_cover(struct kin__task *task)
+{
+    if (!(task->flags & KIN__TASK_EXTRA))
+        return 0;
+    task->extra->cleanups.height += KIN__HEIGHT_EVENT;
+    return task->extra->cleanups.count;
+}
+
 #endif

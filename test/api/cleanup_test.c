@@ -649,6 +649,122 @@ KIN_TEST(using_undoes_when_the_scope_is_left, "NCG-3")
     expect_way(leave_using_over_a_nursery, NULL, KIN_SEV_OK, 0, "bNa");
 }
 
+/* A release with an older mark takes it along; its place may be another's then. */
+static int release_inside_using(void *arg)
+{
+    (void)arg;
+    void *mark = kin_scope_mark();
+    {
+        KIN_USING(write_it, LETTER("a"));
+        kin_scope_release(mark);
+        put_letter('-');
+    }
+    {
+        KIN_USING(write_it, LETTER("b"));
+        kin_scope_release(mark);
+        DEFER("c"); /* above the mark, so it goes with the scope */
+        put_letter('-');
+    }
+    return 0;
+}
+
+/* Whoever leaves a scope is not run again, whatever becomes of it. */
+static int fail_while_leaving(void *arg)
+{
+    (void)arg;
+    DEFER("a");
+    KIN_USING(write_it, LETTER("b"));
+    {
+        KIN_USING(write_then_kin_fail, LETTER("c"));
+        put_letter('-');
+    }
+    EXPECT(false); /* not reached */
+    return 0;
+}
+
+static void use_in_a_cleanup(void *arg)
+{
+    KIN_USING(write_it, arg);
+    {
+        KIN_USING(write_it, LETTER("y"));
+        DEFER("x");
+    }
+    DEFER("w");
+    put_letter('-');
+}
+
+static int use_at_the_end(void *arg)
+{
+    (void)arg;
+    DEFER("a");
+    EXPECT_EQ(kin_defer(use_in_a_cleanup, LETTER("z")), 0);
+    return 0;
+}
+
+/* More of them than a task has places at first: the table moves while they are in it. */
+static void use_deep(int depth)
+{
+    KIN_USING(write_it, LETTER("d"));
+    if (depth > 1)
+        use_deep(depth - 1);
+}
+
+static int use_many(void *arg)
+{
+    (void)arg;
+    DEFER("a");
+    use_deep(20);
+    KIN_USING(NULL, LETTER("x")); /* nothing to do is nothing done */
+    return 0;
+}
+
+/* What comes and goes inside leaves it where it was. */
+static int use_around_others(void *arg)
+{
+    (void)arg;
+    KIN_USING(write_it, LETTER("a"));
+    {
+        KIN_NURSERY(n);
+        spawn_writer(&n, LETTER("N"));
+    }
+    {
+        KIN_USING(write_it, LETTER("b"));
+        void *mark = kin_scope_mark();
+        DEFER("c");
+        kin_scope_release(mark);
+        put_letter('-');
+    }
+    return 0;
+}
+
+KIN_TEST(using_runs_once_whatever_happens_inside, "NCG-3")
+{
+    expect_way(use_around_others, NULL, KIN_SEV_OK, 0, "Nc-ba");
+    expect_way(release_inside_using, NULL, KIN_SEV_OK, 0, "a-b-c");
+    expect_way(fail_while_leaving, NULL, KIN_SEV_ERROR, -EPIPE, "-cba");
+    expect_way(use_at_the_end, NULL, KIN_SEV_OK, 0, "xy-wza");
+    expect_way(use_many, NULL, KIN_SEV_OK, 0, "dddddddddddddddddddda");
+}
+
+static int leave_using_with_a_nursery_open(void *arg)
+{
+    struct kin_nursery n;
+    (void)arg;
+    {
+        KIN_USING(write_it, LETTER("a"));
+        EXPECT_EQ(kin_nursery_open(&n, NULL), 0);
+    }
+    return 0;
+}
+
+KIN_TEST(a_nursery_that_outlives_its_using_is_a_misuse, "NCG-3")
+{
+    EXPECT_ABORT("kin_scope_release: nurseries opened since are joined before [NCG-3], task")
+    {
+        kin_ignore(run_reporting(1, leave_using_with_a_nursery_open, NULL, NULL));
+    }
+}
+
 static void use_outside(void)
 {
     KIN_USING(write_it, LETTER("a"));

@@ -57,6 +57,40 @@ KIN_TEST(the_table_grows_beyond_the_first_few, "NCG-3")
     EXPECT_EQ(run_reporting(1, fill_the_table, NULL, NULL), 0);
 }
 
+/* ---- heights ---- */
+
+static int take_back(void *arg)
+{
+    struct kin_nursery n;
+    (void)arg;
+    EXPECT_EQ(kin_defer(nothing, NULL), 0);
+    uint64_t height = mine()->height;
+    for (int i = 0; i < 10; i++) {
+        KIN_USING(nothing, NULL);
+        EXPECT_EQ(mine()->height, height + 1);
+    }
+    EXPECT_EQ(mine()->height, height); /* nothing has happened */
+    {
+        KIN_USING(nothing, NULL);
+        EXPECT_EQ(kin_nursery_open(&n, NULL), 0);
+        EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
+        EXPECT_EQ(mine()->height, height + 1 + KIN__HEIGHT_EVENT);
+    }
+    EXPECT_EQ(mine()->height, height + KIN__HEIGHT_EVENT);
+    kin_scope_release(kin_scope_mark());
+    EXPECT_EQ(mine()->height, height + KIN__HEIGHT_EVENT); /* there was nothing to release */
+    void *mark = kin_scope_mark();
+    EXPECT_EQ(kin_defer(nothing, NULL), 0);
+    kin_scope_release(mark);
+    EXPECT_EQ(mine()->height, height + 2 * KIN__HEIGHT_EVENT);
+    return 0;
+}
+
+KIN_TEST(a_scope_takes_back_what_it_put_down_if_nothing_has_happened, "NCG-3")
+{
+    EXPECT_EQ(run_reporting(1, take_back, NULL, NULL), 0);
+}
+
 /* ---- floors ---- */
 
 struct floors {
