@@ -246,6 +246,7 @@ KIN_API void kin_rwlock_write_unlock(struct kin_rwlock *rwlock);
  * cancellation to make that so. The exception is -EOWNERDEAD: the mutex broke meanwhile.
  *
  * Example:
+ *     #include <errno.h>
  *     struct box {
  *         struct kin_mutex mutex;
  *         struct kin_cond is_full;
@@ -263,7 +264,8 @@ KIN_API void kin_rwlock_write_unlock(struct kin_rwlock *rwlock);
  *             *item = box->item;
  *             box->item = 0;
  *         }
- *         kin_mutex_unlock(&box->mutex);
+ *         if (rc != -EOWNERDEAD)
+ *             kin_mutex_unlock(&box->mutex);
  *         return rc;
  *     }
  *

@@ -39,6 +39,16 @@ static inline void kin__entry_check(struct kin__task *task)
     KIN__LAB_POINT();
 }
 
+/* What a public call of a task begins with, after it has looked at its arguments: the door, and the
+ * charge for one operation (see kin__op). 0, or what the call must answer instead of starting. */
+static inline int kin__entry_begin(struct kin__task *task, unsigned what, kin_time deadline)
+{
+    if (KIN__UNLIKELY(!task))
+        return KIN_NOTASK;
+    kin__entry_check(task);
+    return kin__op(task, what, deadline);
+}
+
 /* Whether a call that completes at once, without a lock and without a call of its own, may pass the
  * door without stopping: it is charged one step of the slice (task->slice--) and nothing else.
  * Never where every wait has to park, nor in the lab. */

@@ -79,10 +79,7 @@ int kin_shutdown_on_signals(struct kin_nursery *n)
 {
     const uint64_t signals = kin__signal_bit(SIGINT) | kin__signal_bit(SIGTERM);
     struct kin__task *task = kin__task_self();
-    if (!task)
-        return KIN_NOTASK;
-    kin__entry_check(task);
-    int rc = kin__op(task, KIN_CAP_PROCESS, KIN_NEVER);
+    int rc = kin__entry_begin(task, KIN_CAP_PROCESS, KIN_NEVER);
     if (rc < 0)
         return rc;
     if (!n) {

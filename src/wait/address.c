@@ -112,10 +112,12 @@ unsigned kin__address_hostless(const struct kin__hostport *from, bool is_passive
                               .sin6_addr = is_passive ? in6addr_any : in6addr_loopback};
     struct kin__sockaddr both[2];
     unsigned count = cap < 2 ? cap : 2;
-    if (from->host[0] && strcmp(from->host, "*") != 0)
+    bool is_any = !is_passive && strcmp(from->host, "::") == 0;
+    if (from->host[0] && strcmp(from->host, "*") != 0 && !is_any)
         return 0;
-    fill_v4(&both[is_passive], v4, from->port);
-    fill(&both[!is_passive], &v6, sizeof(v6));
+    bool is_v6_first = is_passive || is_any;
+    fill_v4(&both[is_v6_first], v4, from->port);
+    fill(&both[!is_v6_first], &v6, sizeof(v6));
     memcpy(out, both, count * sizeof(both[0]));
     return count;
 }

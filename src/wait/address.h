@@ -20,7 +20,8 @@ int kin__address_split(const char *text, struct kin__hostport *out);
 /* A numeric host as an address. False: it is a name, or none. */
 bool kin__address_numeric(const struct kin__hostport *from, struct kin__sockaddr *out);
 /* Without a host: any address, if is_passive, or this machine, of both kinds; first the one that
- * also does for the other, or that every machine has. How many, at most cap; 0: there is one. */
+ * also does for the other, or that every machine has. "::" is this machine as well, for those who
+ * call what a listener at any address says of itself. How many, at most cap; 0: there is one. */
 unsigned kin__address_hostless(const struct kin__hostport *from, bool is_passive,
                                struct kin__sockaddr *out, unsigned cap);
 /* A Unix address, from "unix:/path" or a path; '@' at its begin: an abstract one. 0, -EINVAL,

@@ -111,14 +111,10 @@ int kin_barrier_init(struct kin_barrier *barrier, size_t parties)
 
 int kin_barrier_wait(struct kin_barrier *barrier, kin_time deadline)
 {
-    struct kin__task *task = kin__task_self();
     struct arrival arrival = {0, false};
     if (!barrier || of(barrier)->parties == 0)
         return -EINVAL;
-    if (!task)
-        return KIN_NOTASK;
-    kin__entry_check(task);
-    int rc = kin__op(task, 0, deadline);
+    int rc = kin__entry_begin(kin__task_self(), 0, deadline);
     if (rc < 0)
         return rc;
     rc = kin__wait_until(&barrier_waitable, barrier, &arrival, deadline, 0);

@@ -24,14 +24,10 @@ static void make_call(void *arg)
 
 int kin_blocking(kin_task_fn *fn, void *arg, int *result, kin_time deadline)
 {
-    struct kin__task *task = kin__task_self();
     struct call call = {fn, arg, 0};
     if (!fn)
         return -EINVAL;
-    if (!task)
-        return KIN_NOTASK;
-    kin__entry_check(task);
-    int rc = kin__op(task, KIN_CAP_BLOCKING, deadline);
+    int rc = kin__entry_begin(kin__task_self(), KIN_CAP_BLOCKING, deadline);
     if (rc == 0)
         rc = kin__offload(KIN__OFFLOAD_CALL, make_call, &call, deadline);
     if (rc == 0 && result)

@@ -99,13 +99,9 @@ void kin_event_reset(struct kin_event *event)
 
 int kin_event_wait(struct kin_event *event, kin_time deadline)
 {
-    struct kin__task *task = kin__task_self();
     if (!event)
         return -EINVAL;
-    if (!task)
-        return KIN_NOTASK;
-    kin__entry_check(task);
-    int rc = kin__op(task, 0, deadline);
+    int rc = kin__entry_begin(kin__task_self(), 0, deadline);
     if (rc < 0)
         return rc;
     return kin__wait_until(&kin__event_waitable, event, NULL, deadline, 0);

@@ -248,11 +248,7 @@ static bool perform_by_ring(struct kin__files *files, struct request *request)
 /* What every call begins with. */
 static int begin(void)
 {
-    struct kin__task *task = kin__task_self();
-    if (KIN__UNLIKELY(!task))
-        return KIN_NOTASK;
-    kin__entry_check(task);
-    return kin__op(task, KIN_CAP_FILE | KIN__COST_SYSCALL, KIN_NEVER);
+    return kin__entry_begin(kin__task_self(), KIN_CAP_FILE | KIN__COST_SYSCALL, KIN_NEVER);
 }
 
 /* Has the request performed by whoever may wait for the disk: its result. */

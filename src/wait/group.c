@@ -100,13 +100,9 @@ void kin_group_done(struct kin_group *group)
 
 int kin_group_wait(struct kin_group *group, kin_time deadline)
 {
-    struct kin__task *task = kin__task_self();
     if (!group)
         return -EINVAL;
-    if (!task)
-        return KIN_NOTASK;
-    kin__entry_check(task);
-    int rc = kin__op(task, 0, deadline);
+    int rc = kin__entry_begin(kin__task_self(), 0, deadline);
     if (rc < 0)
         return rc;
     return kin__wait_until(&group_waitable, group, NULL, deadline, 0);

@@ -56,11 +56,7 @@ static inline bool kin__item_measure(size_t item_size, size_t capacity, size_t *
 /* What an operation that may park begins with: 0, or what it must answer instead. */
 static inline int kin__item_enter(kin_time deadline)
 {
-    struct kin__task *task = kin__task_self();
-    if (KIN__UNLIKELY(!task))
-        return KIN_NOTASK;
-    kin__entry_check(task);
-    return kin__op(task, KIN_CAP_CHANNEL | KIN__COST_CHANNEL, deadline);
+    return kin__entry_begin(kin__task_self(), KIN_CAP_CHANNEL | KIN__COST_CHANNEL, deadline);
 }
 
 /* The same for one that waits for nothing but its budget, and may come from any thread: creating

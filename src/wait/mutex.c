@@ -227,10 +227,7 @@ static __attribute__((noinline)) int lock_slow(struct kin_mutex *mutex, struct k
 {
     if (!mutex)
         return -EINVAL;
-    if (!task)
-        return KIN_NOTASK;
-    kin__entry_check(task);
-    int rc = kin__op(task, 0, deadline);
+    int rc = kin__entry_begin(task, 0, deadline);
     if (rc < 0)
         return rc;
     do { /* ends: see kin__owner_abandon, which makes those who wait look again */

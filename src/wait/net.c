@@ -26,11 +26,7 @@
 /* What every operation begins with. */
 static int begin(kin_time deadline)
 {
-    struct kin__task *task = kin__task_self();
-    if (KIN__UNLIKELY(!task))
-        return KIN_NOTASK;
-    kin__entry_check(task);
-    return kin__op(task, KIN_CAP_NET | KIN__COST_SYSCALL, deadline);
+    return kin__entry_begin(kin__task_self(), KIN_CAP_NET | KIN__COST_SYSCALL, deadline);
 }
 
 /* The addresses that a text names; how many, or why none. */

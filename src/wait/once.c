@@ -139,10 +139,7 @@ int kin_once_do(struct kin_once *once, kin_task_fn *fn, void *arg, kin_time dead
     struct turn turn = {false};
     if (!once || !fn)
         return -EINVAL;
-    if (!task)
-        return KIN_NOTASK;
-    kin__entry_check(task);
-    int rc = kin__op(task, 0, deadline);
+    int rc = kin__entry_begin(task, 0, deadline);
     if (rc < 0)
         return rc;
     rc = kin__wait_until(&once_waitable, once, &turn, deadline, 0);

@@ -285,13 +285,9 @@ static int await(struct kin_process *process, kin_time deadline, unsigned flags)
 
 int kin_process_wait(struct kin_process *process, int *wstatus, kin_time deadline)
 {
-    struct kin__task *task = kin__task_self();
     if (!process)
         return -EINVAL;
-    if (!task)
-        return KIN_NOTASK;
-    kin__entry_check(task);
-    int rc = kin__op(task, KIN_CAP_PROCESS | KIN__COST_SYSCALL, deadline);
+    int rc = kin__entry_begin(kin__task_self(), KIN_CAP_PROCESS | KIN__COST_SYSCALL, deadline);
     if (rc == 0)
         rc = await(process, deadline, 0);
     if (rc < 0)

@@ -57,9 +57,7 @@ void kin_reader_init(struct kin_reader *reader, int fd, void *buf, size_t cap)
     if (!r)
         return;
     *r = (struct reader){.fd = fd, .status = 1, .buf = buf, .total = UINT64_MAX};
-    r->data = r->record = cap < 2 ? 0 : cap - 1;
-    if (!buf || cap < 2)
-        r->status = -EINVAL;
+    r->data = r->record = !buf || cap < 2 ? 0 : cap - 1; /* 0: nothing can be read */
 }
 
 void kin_reader_limit(struct kin_reader *reader, size_t record, uint64_t total)
@@ -82,11 +80,7 @@ size_t kin_reader_buffered(const struct kin_reader *reader)
 /* What every operation begins with that finds all it needs in the buffer. */
 static int charge(kin_time deadline)
 {
-    struct kin__task *task = kin__task_self();
-    if (KIN__UNLIKELY(!task))
-        return KIN_NOTASK;
-    kin__entry_check(task);
-    return kin__op(task, 0, deadline);
+    return kin__entry_begin(kin__task_self(), 0, deadline);
 }
 
 /* Whether a read that failed with rc would fail again, or worse, succeed: after a reset the system

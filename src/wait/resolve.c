@@ -389,15 +389,11 @@ static int resolve_to(const struct kin__hostport *from, bool has_port, struct ki
 
 int kin_resolve(const char *host, char (*out)[KIN_ADDR_MAX], size_t cap, kin_time deadline)
 {
-    struct kin__task *task = kin__task_self();
     struct kin__hostport from;
     bool has_port;
     if (!host || !*host || !out || cap == 0)
         return -EINVAL;
-    if (!task)
-        return KIN_NOTASK;
-    kin__entry_check(task);
-    int rc = kin__op(task, KIN_CAP_NET | KIN__COST_SYSCALL, deadline);
+    int rc = kin__entry_begin(kin__task_self(), KIN_CAP_NET | KIN__COST_SYSCALL, deadline);
     if (rc == 0)
         rc = split(host, &from, &has_port);
     if (rc < 0)

@@ -140,10 +140,7 @@ static int lock(struct kin_rwlock *rwlock, char *as, kin_time deadline)
     struct kin__task *task = kin__task_self();
     if (!rwlock)
         return -EINVAL;
-    if (!task)
-        return KIN_NOTASK;
-    kin__entry_check(task);
-    int rc = kin__op(task, 0, deadline);
+    int rc = kin__entry_begin(task, 0, deadline);
     if (rc < 0)
         return rc;
     do { /* ends: see kin__owner_abandon, which makes those who wait look again */

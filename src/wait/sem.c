@@ -112,13 +112,9 @@ int kin_sem_init(struct kin_sem *sem, size_t permits)
 
 int kin_sem_acquire(struct kin_sem *sem, size_t n, kin_time deadline)
 {
-    struct kin__task *task = kin__task_self();
     if (!sem)
         return -EINVAL;
-    if (!task)
-        return KIN_NOTASK;
-    kin__entry_check(task);
-    int rc = kin__op(task, 0, deadline);
+    int rc = kin__entry_begin(kin__task_self(), 0, deadline);
     if (rc < 0 || n == 0)
         return rc;
     return kin__wait_until(&sem_waitable, sem, &n, deadline, 0);

@@ -639,14 +639,10 @@ void kin__signal_set_gap(int64_t ns)
 
 int kin_signal_wait(int signo, kin_time deadline)
 {
-    struct kin__task *task = kin__task_self();
     struct kin__listener *self;
     if (!kin__signal_is_fit(signo))
         return -EINVAL;
-    if (!task)
-        return KIN_NOTASK;
-    kin__entry_check(task);
-    int rc = kin__op(task, KIN_CAP_PROCESS, deadline);
+    int rc = kin__entry_begin(kin__task_self(), KIN_CAP_PROCESS, deadline);
     if (rc == 0)
         rc = kin__signal_prepare(signo, &self);
     if (rc < 0)

@@ -289,10 +289,7 @@ int kin_sleep(kin_time deadline)
 {
     struct kin__worker *worker = kin__worker_self();
     struct kin__task *task = worker ? kin__worker_current(worker) : NULL;
-    if (!task)
-        return KIN_NOTASK;
-    kin__entry_check(task);
-    int rc = kin__op(task, KIN_CAP_TIME, deadline);
+    int rc = kin__entry_begin(task, KIN_CAP_TIME, deadline);
     if (KIN__UNLIKELY(rc < 0))
         return rc;
     kin_time until = kin__deadline_of(task, deadline);

@@ -41,9 +41,7 @@ void kin_writer_init(struct kin_writer *writer, int fd, void *buf, size_t cap)
     struct writer *w = writer_of(writer);
     if (!w)
         return;
-    *w = (struct writer){.fd = fd, .buf = buf, .cap = cap, .total = UINT64_MAX};
-    if (!buf || !cap)
-        w->status = -EINVAL;
+    *w = (struct writer){.fd = fd, .buf = buf, .cap = buf ? cap : 0, .total = UINT64_MAX};
 }
 
 void kin_writer_limit(struct kin_writer *writer, uint64_t total)
@@ -58,7 +56,7 @@ size_t kin_writer_buffered(const struct kin_writer *writer)
     return w ? w->end - w->start : 0;
 }
 
-/* Why nothing can be written: an error, or it was never made. 0: it can. */
+/* Why nothing can be written: an error, or there is no buffer. 0: it can. */
 static int why_not(const struct writer *w)
 {
     return w->cap ? w->status : -EINVAL;
@@ -67,11 +65,7 @@ static int why_not(const struct writer *w)
 /* What every operation begins with that needs no system call. */
 static int charge(kin_time deadline)
 {
-    struct kin__task *task = kin__task_self();
-    if (KIN__UNLIKELY(!task))
-        return KIN_NOTASK;
-    kin__entry_check(task);
-    return kin__op(task, 0, deadline);
+    return kin__entry_begin(kin__task_self(), 0, deadline);
 }
 
 /* So many of the bytes that were taken are written now; rc says how the write ended. */

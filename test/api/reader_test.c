@@ -265,6 +265,7 @@ static int misuse(void *arg)
     EXPECT_EQ(kin_reader_read(&in, buf, 1, &size, 0), -EINVAL);
     kin_reader_init(&in, 0, NULL, 4);
     EXPECT_EQ(kin_reader_some(&in, 1, &bytes, &size, 0), -EINVAL);
+    EXPECT_EQ(kin_reader_line(&in, &bytes, &size, 0), -EINVAL);
     kin_reader_init(&in, -1, buf, 4);
     EXPECT_EQ(kin_reader_line(&in, NULL, &size, 0), -EINVAL);
     EXPECT_EQ(kin_reader_line(&in, &bytes, NULL, 0), -EINVAL);

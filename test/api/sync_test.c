@@ -43,7 +43,8 @@ static int wait_cond(struct objects *o, kin_time deadline)
     if (rc < 0)
         return rc;
     rc = kin_cond_wait(&o->cond, &o->other, deadline);
-    kin_mutex_unlock(&o->other); /* aborts unless it is held, whatever the wait returned */
+    if (rc != -EOWNERDEAD) /* the others may end as its owners, in the lab */
+        kin_mutex_unlock(&o->other); /* aborts unless it is held, whatever else was returned */
     return rc;
 }
 static int wait_sem(struct objects *o, kin_time deadline)

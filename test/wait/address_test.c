@@ -52,6 +52,13 @@ KIN_TEST(no_host_is_any_or_this_machine, "")
     }
     EXPECT_EQ(kin__address_split("0.0.0.0:80", &parts), 0);
     EXPECT_EQ(kin__address_hostless(&parts, true, both, 2), 0);
+    EXPECT_EQ(kin__address_split("[::]:80", &parts), 0); /* where a listener says it is */
+    EXPECT_EQ(kin__address_hostless(&parts, true, both, 2), 0);
+    EXPECT_EQ(kin__address_hostless(&parts, false, both, 2), 2);
+    EXPECT_EQ(kin__address_text(&both[0], text, sizeof(text)), 0);
+    EXPECT_STR(text, "[::1]:80");
+    EXPECT_EQ(kin__address_text(&both[1], text, sizeof(text)), 0);
+    EXPECT_STR(text, "127.0.0.1:80");
 }
 
 /* A listener for both kinds sees 1.2.3.4 as ::ffff:1.2.3.4; who reads it does not. */
