@@ -34,8 +34,8 @@ FLOORS_HARD = ["task", "sched", "park", "wait", "scope", "api", "spec"]
 POLLERS = ["uring", "epoll"]
 POLLER_TESTS = re.compile(r"^(wait/(poll|poller|io|net|net_accept|file|copy|reader|writer|query|"
                           r"resolve|select|uring|signal|process)|api/(io|io_fault|io_parts|net|"
-                          r"net_soak|file|reader|resolve|select_outside|blocking|signal|process|"
-                          r"every_wait)|stress/io_soak)_test$")
+                          r"net_soak|file|peers|reader|resolve|select_outside|blocking|signal|"
+                          r"process|every_wait)|stress/io_soak)_test$")
 HARD_MODES = ["park", "steal", "one", "wrap", "slow", "stack"]
 # Skips that are right, with KIN_STRICT too: what an emulator or a sanitizer cannot have.
 EXPECTED_SKIPS = [("valgrind", "mem/stack_test stacks_past_the_cap_on_guards_have_canaries"),
@@ -56,6 +56,7 @@ EXPECTED_SKIPS += [("aarch64", "io_uring is refused here")]  # the emulator has 
 EXPECTED_SKIPS += [("foreign", "foreign " + test)
                    for test in ("library_hiredis", "library_libpq", "echo_nc_v6")]
 EXPECTED_SKIPS += [("foreign", "foreign_dns server_v6")]
+EXPECTED_SKIPS += [("foreign", "gdb cannot run a program here")]  # a sandbox may forbid it
 FLOORS_VALGRIND = ["base", "mem", "task", "scope"]
 FLOORS_SWITCH = ["plat", "mem", "task", "sched", "park", "stress"]  # what a switch can break
 
