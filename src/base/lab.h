@@ -56,6 +56,8 @@ bool kin__lab_is_inside(void);
 bool kin__lab_is_foreign(int fd);
 /* A descriptor was closed, and no lock is held: others that it concerns are told. */
 void kin__lab_closed(void);
+/* From here on, until it is called again: memory that outlives the execution. */
+void kin__lab_heap_keep(bool keeps);
 /* The address of a simulated machine: 0, KIN_NOPROC, or what a fault makes of it. */
 int kin__lab_lookup(const char *name, uint8_t v4[4]);
 /* The process is about to abort because of this. In an execution it is that which ends, and this
@@ -104,6 +106,7 @@ static inline void kin__lab_point(void)
 #define KIN__LAB_INSIDE() kin__lab_is_inside()
 #define KIN__LAB_FOREIGN(fd) kin__lab_is_foreign(fd)
 #define KIN__LAB_CLOSED() kin__lab_closed()
+#define KIN__LAB_KEEPS(keeps) kin__lab_heap_keep(keeps)
 #define KIN__LAB_ABORT(text) kin__lab_abort(text)
 #define KIN__LAB_OP(deadline) ((deadline) != 0 ? kin__lab_op() : (void)0)
 #define KIN__LAB_EXHAUSTS() kin__lab_exhausts()
@@ -124,6 +127,7 @@ static inline void kin__lab_point(void)
 #define KIN__LAB_INSIDE() false
 #define KIN__LAB_FOREIGN(fd) false
 #define KIN__LAB_CLOSED() ((void)0)
+#define KIN__LAB_KEEPS(keeps) ((void)0)
 #define KIN__LAB_ABORT(text) ((void)0)
 #define KIN__LAB_OP(deadline) ((void)0)
 #define KIN__LAB_EXHAUSTS() false

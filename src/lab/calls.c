@@ -15,12 +15,6 @@ uint32_t kin__lab_choose(unsigned kind, uint32_t n, const char *label)
     return kin__engine_choose(w->engine, (enum kin__choice)kind, n, label);
 }
 
-/* records is set only while a runtime is under way that an engine watches. */
-void kin__lab_touch_slow(uintptr_t what, unsigned mode)
-{
-    kin__engine_touch(kin__world.engine, what, (enum kin__touch)mode);
-}
-
 bool kin__lab_is_inside(void)
 {
     return kin__world.is_on;

@@ -117,14 +117,15 @@ static int64_t calendar(void)
     return KIN__WORLD_EPOCH + kin__clock_now();
 }
 
-static struct kin__node *make_node(uint64_t key, const char *name, bool is_dir, unsigned mode)
+static struct kin__node *make_node(uint64_t key, const char *name, enum kin__node_kind kind,
+                                   unsigned mode)
 {
     struct kin__node *node = kin__disk_alloc(sizeof(*node));
     if (!node)
         return NULL;
     node->key = key;
     node->name = name;
-    node->is_dir = is_dir;
+    node->kind = kind;
     node->mode = mode;
     node->last = &node->first;
     node->above = node;
@@ -148,10 +149,10 @@ struct kin__node *kin__disk_root(void)
     disk.nodes = NULL;
     disk.last_node = &disk.nodes;
     kin__list_init(&disk.renamings);
-    disk.root = make_node(1, "/", true, 0755);
+    disk.root = make_node(1, "/", KIN__NODE_DIR, 0755);
     KIN__CHECK(disk.root != NULL, "house: there is no memory for a disk");
     struct kin__slot *tmp = kin__disk_slot(disk.root, "tmp", 3);
-    tmp->kept = tmp->now = make_node(2, tmp->name, true, 01777);
+    tmp->kept = tmp->now = make_node(2, tmp->name, KIN__NODE_DIR, 01777);
     tmp->now->above = disk.root;
     tmp->now->links = 1;
     return disk.root;
@@ -267,10 +268,10 @@ bool kin__disk_move(struct kin__slot *from, struct kin__slot *to)
     return renaming != NULL;
 }
 
-struct kin__node *kin__disk_make(struct kin__slot *slot, bool is_dir, unsigned mode)
+struct kin__node *kin__disk_make(struct kin__slot *slot, enum kin__node_kind kind, unsigned mode)
 {
     uint64_t key = kin__hash_u64(slot->key + ++slot->made);
-    struct kin__node *node = make_node(key, slot->name, is_dir, mode);
+    struct kin__node *node = make_node(key, slot->name, kind, mode);
     return node && kin__disk_set(slot, node) ? node : NULL;
 }
 
@@ -473,7 +474,7 @@ static void sync_names(struct kin__node *dir)
 int kin__disk_sync(struct kin__node *node)
 {
     touch(kept_key(node), KIN__LAB_WRITE);
-    if (node->is_dir) {
+    if (node->kind == KIN__NODE_DIR) {
         sync_names(node);
         return 0;
     }
@@ -574,7 +575,7 @@ void kin__disk_crash(void)
     crash_names();
     restore_names();
     for (struct kin__node *node = disk.nodes; node; node = node->next) {
-        if (node->is_dir)
+        if (node->kind == KIN__NODE_DIR)
             continue;
         if (node->links)
             crash_file(node);

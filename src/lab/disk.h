@@ -30,12 +30,14 @@ struct kin__image {
     size_t size, room;
 };
 
-/* A file or a directory. */
+enum kin__node_kind { KIN__NODE_FILE, KIN__NODE_DIR, KIN__NODE_SOCKET };
+
+/* A file, a directory, or the name of a socket. */
 struct kin__node {
     struct kin__node *next; /* of all there are, in the order of their making */
     uint64_t key;           /* names it in what steps touch */
     const char *name;       /* it was made with, for people */
-    bool is_dir;
+    enum kin__node_kind kind;
     unsigned mode, links;
     int64_t changed; /* ns since 1970 */
     /* of a file */
@@ -67,8 +69,8 @@ void *kin__disk_alloc(size_t bytes);
 
 /* The name in a directory; NULL: the disk is full. */
 struct kin__slot *kin__disk_slot(struct kin__node *dir, const char *name, size_t length);
-/* Makes a file or a directory that has this name, which nothing has; NULL: the disk is full. */
-struct kin__node *kin__disk_make(struct kin__slot *slot, bool is_dir, unsigned mode);
+/* Makes something that has this name, which nothing has; NULL: the disk is full. */
+struct kin__node *kin__disk_make(struct kin__slot *slot, enum kin__node_kind kind, unsigned mode);
 /* What a name stands for from here on, or that nothing has it. False: the disk is full. */
 bool kin__disk_set(struct kin__slot *slot, struct kin__node *node);
 /* The same for two names at once: to stands for what from stood for, which nothing has then. */
@@ -92,5 +94,11 @@ int kin__disk_sync(struct kin__node *node);
 void kin__disk_lose(struct kin__node *file);
 /* The power goes and comes back: of what was not on the disk the engine chooses what is. */
 void kin__disk_crash(void);
+
+/* ---- names of sockets (file.c) ---- */
+
+/* What a path that is the name of a Unix socket stands for, a number of its own: makes it, or finds
+ * it. 0 or -errno, as the system's bind and connect say it. */
+int kin__lab_name_socket(const char *path, bool makes, uint64_t *name);
 
 #endif

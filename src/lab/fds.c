@@ -19,6 +19,7 @@
 #include "wait/poll.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/uio.h>
 
 #define SIMS_MAX (1u << 20) /* in one execution */
@@ -54,6 +55,7 @@ int kin__sim_make(const struct kin__sim_ops *ops, void *object)
         return -ENOMEM;
     if (sims_count == SIMS_MAX)
         return -EMFILE;
+    kin__world_made(&sims[sims_count], sizeof(*sims));
     sims[sims_count] = (struct sim){ops, object, KIN__WORLD_NOBODY, 0, kin__world.steps};
     return KIN__SIM_FIRST + (int)sims_count++;
 }
@@ -199,6 +201,16 @@ static int64_t read_one(const struct sim *sim, void *buf, size_t size)
     return sim->ops->read ? sim->ops->read(sim->object, buf, size) : -EBADF;
 }
 
+/* Whether one can be sent to the other as a file: 0 or -errno. */
+static int check_sendfile(const struct sim *to, const struct sim *from)
+{
+    int in = !from->ops->read     ? -EBADF
+             : from->ops->check ? from->ops->check(from->object, false) : -EINVAL;
+    int out = !to->ops->write     ? -EBADF
+              : to->ops->check ? to->ops->check(to->object, true) : 0;
+    return in == -EBADF ? in : out ? out : in;
+}
+
 static int64_t write_one(const struct sim *sim, const void *buf, size_t size)
 {
     return sim->ops->write ? sim->ops->write(sim->object, buf, size) : -EBADF;
@@ -229,11 +241,35 @@ int64_t kin__fd_write(int fd, const void *buf, size_t size)
     return rc;
 }
 
-/* Several parts, one after the other, until one is not done in full. Nobody comes in between. */
+/* Copies between parts and one piece of memory; which has room. */
+static void gather(const struct iovec *parts, int count, char *whole, int64_t size, bool is_read)
+{
+    for (int i = 0; i < count && size > 0; i++) {
+        size_t part = parts[i].iov_len < (size_t)size ? parts[i].iov_len : (size_t)size;
+        if (part)
+            memcpy(is_read ? parts[i].iov_base : whole, is_read ? whole : parts[i].iov_base, part);
+        whole += part;
+        size -= (int64_t)part;
+    }
+}
+
+/* Several parts at once: a datagram, or what a pipe takes whole or not at all, is one thing. What
+ * is too large for that goes part by part, until one is not done in full. */
 static int64_t each_part(int fd, const struct iovec *parts, int count, bool is_read)
 {
-    int64_t done = 0, rc = 0;
+    static char whole[65536]; /* there is one thread */
+    int64_t done = 0, rc = 0, size = 0;
     const struct sim *sim = get(fd, &rc);
+    for (int i = 0; i < count; i++)
+        size += (int64_t)parts[i].iov_len;
+    if (sim && size <= (int64_t)sizeof(whole)) {
+        if (!is_read)
+            gather(parts, count, whole, size, false);
+        rc = is_read ? read_one(sim, whole, (size_t)size) : write_one(sim, whole, (size_t)size);
+        if (is_read)
+            gather(parts, count, whole, rc, true);
+        count = 0;
+    }
     for (int i = 0; sim && i < count; i++) {
         const struct iovec *part = &parts[i];
         if (part->iov_len == 0)
@@ -265,12 +301,12 @@ int64_t kin__fd_sendfile(int to, int from, int64_t *offset, size_t size)
     const struct sim *file = get(from, &rc), *sink = get(to, &rc);
     if (!file || !sink)
         return rc;
-    if (!file->ops->read_at || !file->ops->skip)
-        return -EINVAL;
-    if (sink->ops->look && !sink->ops->look(sink->object, KIN__READY_WRITE))
-        return -EAGAIN;
+    if ((rc = check_sendfile(sink, file)) < 0)
+        return rc;
     int64_t at = offset ? *offset : file->ops->skip(file->object, 0);
     rc = file->ops->read_at(file->object, buf, size < sizeof(buf) ? size : sizeof(buf), at);
+    if (rc > 0 && sink->ops->look && !sink->ops->look(sink->object, KIN__READY_WRITE))
+        rc = -EAGAIN;
     if (rc > 0)
         rc = write_one(sink, buf, (size_t)rc);
     if (rc > 0 && offset)
@@ -283,8 +319,12 @@ int64_t kin__fd_sendfile(int to, int from, int64_t *offset, size_t size)
 
 int64_t kin__fd_splice(int to, int from, size_t size)
 {
-    (void)to, (void)from, (void)size;
-    return -EINVAL; /* whoever copies has another way */
+    int64_t rc = 0;
+    const struct sim *source = get(from, &rc), *sink = get(to, &rc);
+    (void)size;
+    if (source && sink)
+        rc = check_sendfile(sink, source);
+    return rc == -EPIPE || rc == -EBADF ? rc : -EINVAL; /* whoever copies has another way */
 }
 
 int kin__fd_shutdown(int fd, int how)

@@ -26,9 +26,11 @@ struct kin__sim_ops {
     int64_t (*read)(void *object, void *buf, size_t size);
     int64_t (*write)(void *object, const void *buf, size_t size);
     /* The same somewhere else, and where the next read or write begins, moved by a number of bytes:
-     * for sendfile. NULL: -EINVAL, as of something that has no places. */
+     * for sendfile. */
     int64_t (*read_at)(void *object, void *buf, size_t size, int64_t offset);
     int64_t (*skip)(void *object, int64_t bytes);
+    /* Whether sendfile may read, or write, it: 0 or -errno. NULL: it may write, and never reads. */
+    int (*check)(const void *object, bool is_write);
     /* Which of bits (KIN__READY_) it is ready for. NULL: always for reading and writing. */
     unsigned (*look)(void *object, unsigned bits);
     int (*shutdown)(void *object, int how); /* NULL: -ENOTSOCK */
@@ -61,6 +63,8 @@ void kin__sims_flush(void);
  * call; NULL: it waits for something else. */
 const char *kin__sim_waits(const struct kin__waits *waits);
 
+/* Two Unix sockets that are connected. 0 or -errno. (net.c) */
+int kin__sim_pair(int fds[2]);
 /* Closes a descriptor of the system: 0 or -errno. (interpose.c) */
 int kin__host_close(int fd);
 

@@ -93,9 +93,18 @@ static void make_room(void)
 
 /* ---- paths ---- */
 
+static bool is_dir(const struct kin__node *node)
+{
+    return node->kind == KIN__NODE_DIR;
+}
+
+/* How a path ends. */
+enum last { NAME, DOT, DOTS, ROOT };
+
 struct place {
-    struct kin__slot *slot; /* NULL: the root, or a path that ends with a dot */
+    struct kin__slot *slot; /* NULL: it ends with no name */
     struct kin__node *node; /* what is there; NULL: nothing */
+    enum last last;
     bool wants_dir;         /* it ends with a slash */
 };
 
@@ -104,13 +113,14 @@ static int step(struct place *at, const char *name, size_t length)
 {
     if (!at->node)
         return -ENOENT;
-    if (!at->node->is_dir)
+    if (!is_dir(at->node))
         return -ENOTDIR;
     if (length > NAME_BYTES)
         return -ENAMETOOLONG;
-    if (name[0] == '.' && length <= 2 && name[length - 1] == '.') {
-        at->slot = NULL;
-        at->node = length == 2 ? at->node->above : at->node;
+    at->slot = NULL;
+    at->last = name[0] == '.' && length <= 2 && name[length - 1] == '.' ? (enum last)length : NAME;
+    if (at->last != NAME) {
+        at->node = at->last == DOTS ? at->node->above : at->node;
         return 0;
     }
     at->slot = kin__disk_slot(at->node, name, length);
@@ -118,11 +128,11 @@ static int step(struct place *at, const char *name, size_t length)
     return at->slot ? 0 : -ENOSPC;
 }
 
-/* Where a path leads. */
-static int walk(const char *path, struct place *at)
+/* Where a path leads; a slash at its end may stand behind anything. */
+static int walk_to_name(const char *path, struct place *at)
 {
     int rc = look_for_disk();
-    *at = (struct place){NULL, kin__disk_root(), false};
+    *at = (struct place){NULL, kin__disk_root(), ROOT, false};
     if (rc == 0 && !*path)
         rc = -ENOENT;
     while (rc == 0 && *path) { /* ends: less is left each time */
@@ -132,18 +142,24 @@ static int walk(const char *path, struct place *at)
             rc = step(at, path + slashes, length);
         path += slashes + length;
     }
-    if (rc == 0 && at->wants_dir && at->node && !at->node->is_dir)
-        rc = -ENOTDIR;
     return rc == 0 && fails("a call on a name fails") ? -EIO : rc;
 }
 
-/* A file or a directory where nothing is. */
-static int make(const struct place *at, bool is_dir, unsigned mode, struct kin__node **out)
+/* The same for a call that looks at what is there: a slash stands behind a directory. */
+static int walk(const char *path, struct place *at)
+{
+    int rc = walk_to_name(path, at);
+    return rc == 0 && at->wants_dir && at->node && !is_dir(at->node) ? -ENOTDIR : rc;
+}
+
+/* A file, or what it is, where nothing is. */
+static int make(const struct place *at, enum kin__node_kind kind, unsigned mode,
+                struct kin__node **out)
 {
     int rc = look_for_room();
     if (rc < 0)
         return rc;
-    *out = kin__disk_make(at->slot, is_dir, mode & ~UMASK);
+    *out = kin__disk_make(at->slot, kind, mode & ~UMASK);
     return *out ? 0 : -ENOSPC;
 }
 
@@ -169,7 +185,7 @@ static int64_t read_at(const struct opened *opened, void *buf, size_t size, int6
     int rc = offset < 0 ? -EINVAL : check(opened, O_RDONLY);
     if (rc < 0)
         return rc;
-    if (opened->node->is_dir)
+    if (is_dir(opened->node))
         return -EISDIR;
     if (fails("a read fails"))
         return -EIO;
@@ -234,6 +250,14 @@ static int64_t skip(void *object, int64_t bytes)
     return opened->position += bytes;
 }
 
+static int check_send(const void *object, bool is_write)
+{
+    const struct opened *opened = object;
+    if (!can(opened, is_write ? O_WRONLY : O_RDONLY))
+        return -EBADF;
+    return (is_write && (opened->flags & O_APPEND)) || is_dir(opened->node) ? -EINVAL : 0;
+}
+
 static void describe(const void *object, struct kin__text *text)
 {
     const struct opened *opened = object;
@@ -246,6 +270,7 @@ static const struct kin__sim_ops file_ops = {.what = "file",
                                              .write = write_on,
                                              .read_at = read_elsewhere,
                                              .skip = skip,
+                                             .check = check_send,
                                              .describe = describe};
 
 /* The file of a simulated descriptor; NULL, and *rc says why not. */
@@ -270,30 +295,31 @@ static int cut(struct kin__node *file, int64_t size)
 /* ---- opening ---- */
 
 /* What is there already, as the flags want it. */
-static int check_found(const struct place *at, int flags)
+static int check_found(const struct kin__node *node, int flags)
 {
-    bool is_changed = (flags & O_ACCMODE) != O_RDONLY || (flags & O_CREAT);
     if ((flags & O_CREAT) && (flags & O_EXCL))
         return -EEXIST;
-    if (at->node->is_dir)
-        return is_changed ? -EISDIR : 0;
-    return flags & O_DIRECTORY ? -ENOTDIR : 0;
+    if (is_dir(node))
+        return (flags & O_ACCMODE) != O_RDONLY || (flags & (O_CREAT | O_TRUNC)) ? -EISDIR : 0;
+    if (flags & O_DIRECTORY)
+        return -ENOTDIR;
+    return node->kind == KIN__NODE_SOCKET ? -ENXIO : 0;
 }
 
 static int find_or_make(const char *path, int flags, unsigned mode, struct kin__node **out)
 {
     struct place at;
-    int rc = walk(path, &at);
+    int rc = flags & O_CREAT ? walk_to_name(path, &at) : walk(path, &at);
     if (rc < 0)
         return rc;
+    if ((flags & O_CREAT) && at.wants_dir && at.last == NAME)
+        return -EISDIR; /* whatever is there */
     *out = at.node;
     if (at.node)
-        return check_found(&at, flags);
+        return check_found(at.node, flags);
     if (!(flags & O_CREAT))
         return -ENOENT;
-    if (flags & O_DIRECTORY)
-        return -EINVAL;
-    return at.wants_dir ? -EISDIR : make(&at, false, mode, out);
+    return flags & O_DIRECTORY ? -EINVAL : make(&at, KIN__NODE_FILE, mode, out);
 }
 
 int kin__file_open(const char *path, int flags, unsigned mode, bool may_wait)
@@ -302,8 +328,7 @@ int kin__file_open(const char *path, int flags, unsigned mode, bool may_wait)
     if (!kin__world.is_on)
         return kin__host_file_open(path, flags, mode, may_wait);
     int rc = find_or_make(path, flags, mode, &node);
-    if (rc == 0 && (flags & O_TRUNC) && (flags & O_ACCMODE) != O_RDONLY &&
-        kin__disk_size(node) > 0)
+    if (rc == 0 && (flags & O_TRUNC) && kin__disk_size(node) > 0)
         rc = cut(node, 0);
     if (rc < 0)
         return rc;
@@ -367,9 +392,11 @@ static int describe_node(const struct kin__node *node, struct stat *out)
 {
     *out = (struct stat){0};
     out->st_ino = (ino_t)(node->key >> 16);
-    out->st_mode = (node->is_dir ? S_IFDIR : S_IFREG) | node->mode;
+    static const mode_t types[] = {
+        [KIN__NODE_FILE] = S_IFREG, [KIN__NODE_DIR] = S_IFDIR, [KIN__NODE_SOCKET] = S_IFSOCK};
+    out->st_mode = types[node->kind] | node->mode;
     out->st_nlink = node->links;
-    out->st_size = node->is_dir ? 0 : (off_t)kin__disk_size(node);
+    out->st_size = is_dir(node) ? 0 : (off_t)kin__disk_size(node);
     out->st_blksize = 4096;
     out->st_blocks = (out->st_size + 511) / 512;
     out->st_atim = out->st_mtim = out->st_ctim =
@@ -396,13 +423,15 @@ int kin__file_stat(const char *path, int fd, struct stat *out)
 /* One name, as plat/file.h wants it: how many bytes; 0: there is no room. */
 static size_t put_entry(char *to, size_t room, const struct kin__slot *slot)
 {
+    static const uint8_t types[] = {
+        [KIN__NODE_FILE] = DT_REG, [KIN__NODE_DIR] = DT_DIR, [KIN__NODE_SOCKET] = DT_SOCK};
     const size_t name = offsetof(struct kin__file_record, name);
     size_t length = strlen(slot->name) + 1, size = (name + length + 7) & ~(size_t)7;
     if (size > room)
         return 0;
     struct kin__file_record head = {.inode = slot->now->key >> 16,
                                     .size = (uint16_t)size,
-                                    .type = slot->now->is_dir ? DT_DIR : DT_REG};
+                                    .type = types[slot->now->kind]};
     memcpy(to, &head, name);
     memcpy(to + name, slot->name, length);
     return size;
@@ -416,7 +445,7 @@ int64_t kin__file_entries(int fd, void *buf, size_t size)
     if (!kin__sim_is(fd))
         return kin__host_file_entries(fd, buf, size);
     struct opened *opened = opened_of(fd, &rc);
-    if (!opened || !opened->node->is_dir)
+    if (!opened || !is_dir(opened->node))
         return -ENOTDIR;
     rc = check(opened, O_RDONLY);
     if (rc == 0 && fails("a read fails"))
@@ -444,7 +473,7 @@ int kin__file_unlink(const char *path)
         return rc;
     if (!at.node)
         return -ENOENT;
-    if (at.node->is_dir)
+    if (is_dir(at.node))
         return -EISDIR;
     make_room();
     return kin__disk_set(at.slot, NULL) ? 0 : -ENOSPC;
@@ -455,15 +484,16 @@ int kin__file_rmdir(const char *path)
     struct place at;
     if (!kin__world.is_on)
         return kin__host_file_rmdir(path);
+    static const int wrong[] = {[DOT] = -EINVAL, [DOTS] = -ENOTEMPTY, [ROOT] = -EBUSY};
     int rc = walk(path, &at);
     if (rc < 0)
         return rc;
     if (!at.node)
         return -ENOENT;
-    if (!at.node->is_dir)
+    if (!is_dir(at.node))
         return -ENOTDIR;
     if (!at.slot)
-        return at.node == kin__disk_root() ? -EBUSY : -EINVAL;
+        return wrong[at.last];
     if (kin__disk_next(at.node, NULL))
         return -ENOTEMPTY;
     make_room();
@@ -476,10 +506,10 @@ int kin__file_mkdir(const char *path, unsigned mode)
     struct kin__node *node;
     if (!kin__world.is_on)
         return kin__host_file_mkdir(path, mode);
-    int rc = walk(path, &at);
+    int rc = walk_to_name(path, &at);
     if (rc < 0)
-        return rc == -ENOTDIR && at.node && at.wants_dir ? -EEXIST : rc;
-    return at.node ? -EEXIST : make(&at, true, mode, &node);
+        return rc;
+    return at.node ? -EEXIST : make(&at, KIN__NODE_DIR, mode, &node);
 }
 
 /* Whether dir is node or somewhere below it. */
@@ -493,18 +523,21 @@ static bool is_below(const struct kin__node *dir, const struct kin__node *node)
 /* Whether from may take the place of to. */
 static int check_rename(const struct place *from, const struct place *to)
 {
-    if (!from->node)
-        return -ENOENT;
     if (!from->slot || !to->slot)
         return -EBUSY;
-    if (from->node->is_dir && is_below(to->slot->dir, from->node))
+    if (!from->node)
+        return -ENOENT;
+    if (!is_dir(from->node) && (from->wants_dir || to->wants_dir))
+        return -ENOTDIR;
+    if (is_dir(from->node) && is_below(to->slot->dir, from->node))
         return -EINVAL;
-    if (!to->node)
-        return to->wants_dir && !from->node->is_dir ? -ENOTDIR : 0;
-    if (from->node->is_dir != to->node->is_dir)
-        return to->node->is_dir ? -EISDIR : -ENOTDIR;
-    return to->node->is_dir && to->node != from->node && kin__disk_next(to->node, NULL)
-               ? -ENOTEMPTY : 0;
+    if (!to->node || to->node == from->node)
+        return 0;
+    if (is_below(from->slot->dir, to->node))
+        return -ENOTEMPTY;
+    if (is_dir(from->node) != is_dir(to->node))
+        return is_dir(to->node) ? -EISDIR : -ENOTDIR;
+    return is_dir(to->node) && kin__disk_next(to->node, NULL) ? -ENOTEMPTY : 0;
 }
 
 int kin__file_rename(const char *from, const char *to)
@@ -512,9 +545,9 @@ int kin__file_rename(const char *from, const char *to)
     struct place old, new;
     if (!kin__world.is_on)
         return kin__host_file_rename(from, to);
-    int rc = walk(from, &old);
+    int rc = *to ? walk_to_name(from, &old) : -ENOENT;
     if (rc == 0)
-        rc = walk(to, &new);
+        rc = walk_to_name(to, &new);
     if (rc == 0)
         rc = check_rename(&old, &new);
     if (rc < 0 || old.node == new.node)
@@ -524,6 +557,23 @@ int kin__file_rename(const char *from, const char *to)
     else
         rc = look_for_room();
     return rc < 0 ? rc : kin__disk_move(old.slot, new.slot) ? 0 : -ENOSPC;
+}
+
+/* ---- names of sockets ---- */
+
+int kin__lab_name_socket(const char *path, bool makes, uint64_t *name)
+{
+    struct place at;
+    int rc = makes ? walk_to_name(path, &at) : walk(path, &at);
+    if (rc == 0 && makes && !at.node)
+        rc = at.wants_dir ? -ENOENT : make(&at, KIN__NODE_SOCKET, 0777, &at.node);
+    else if (rc == 0 && makes)
+        rc = -EADDRINUSE;
+    else if (rc == 0 && (!at.node || at.node->kind != KIN__NODE_SOCKET))
+        rc = at.node ? -ECONNREFUSED : -ENOENT;
+    if (rc == 0)
+        *name = at.node->key;
+    return rc;
 }
 
 /* ---- whole files ---- */
@@ -536,7 +586,7 @@ int kin__file_load(const char *path, size_t max, char **out, size_t *size)
     int rc = walk(path, &at);
     if (rc < 0)
         return rc;
-    if (!at.node || at.node->is_dir)
+    if (!at.node || is_dir(at.node))
         return at.node ? -EISDIR : -ENOENT;
     size_t length = kin__disk_size(at.node);
     if (length > max)

@@ -55,6 +55,7 @@ static struct kin__frame *cut(struct pool *pool, size_t bytes)
     uint32_t index = pool->next++;
     struct kin__frame *frame = (struct kin__frame *)(void *)(pool->base + index * bytes);
     memset(frame, 0, bytes);
+    kin__world_made(frame, bytes);
     /* alone: there is one thread */
     kin__store_relaxed(&frame->name, UINT64_C(1) << KIN__FRAME_INDEX_BITS | index);
     return frame;

@@ -97,6 +97,7 @@ static void *take(size_t bytes)
     if (arena.live)
         arena.live->prev = head;
     arena.live = arena.newest = head;
+    kin__world_made(head, room);
     memset(block_of(head), 0, bytes);
     memset(block_of(head) + bytes, RED, RED_BYTES);
     if (KIN__ASAN)

@@ -4,10 +4,14 @@
  *
  * Whatever changes here concerns everybody: it is a barrier, before and behind which everything
  * keeps its order. So steps need not say that they have looked.
+ *
+ * The fault: a partition between two machines, where something goes from one to the other; a timer
+ * heals it, so that after chaos every link is whole before long.
  */
 #include "lab/hosts.h"
 
 #include "lab/net.h"
+#include "lab/stream.h"
 #include "lab/world.h"
 
 #include <errno.h>
@@ -17,10 +21,13 @@
 
 #define NAME_BYTES 64u
 #define FIRST_V4 UINT32_C(0x0a000001) /* 10.0.0.1 */
+#define LONG_NS INT64_C(30000000000)  /* how long a partition lasts: */
+#define BRIEF_NS INT64_C(1000000000)
 
 struct link {
     int64_t latency;
     bool is_cut;
+    struct kin__timer heal; /* armed as long as a fault has cut it; in one of the halves */
 };
 
 static char names[KIN__HOSTS_MAX][NAME_BYTES] = {"lab"};
@@ -32,6 +39,12 @@ void kin__hosts_end(void)
     for (unsigned i = 0; i < count; i++)
         memset(links[i], 0, count * sizeof(links[i][0]));
     count = 1;
+}
+
+void kin__hosts_over(void)
+{
+    for (unsigned i = 0; i < count * count; i++)
+        kin__timer_disarm(&links[i / count][i % count].heal);
 }
 
 uint16_t kin__host_here(void)
@@ -60,6 +73,16 @@ bool kin__address_is_any(const struct kin__sockaddr *address)
               : v6 && memcmp(&v6->sin6_addr, &in6addr_any, sizeof(in6addr_any)) == 0;
 }
 
+void kin__address_settle(struct kin__sockaddr *address)
+{
+    if (!kin__address_is_any(address))
+        return;
+    if (v4_of(address))
+        v4_of(address)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    else
+        v6_of(address)->sin6_addr = in6addr_loopback;
+}
+
 static bool is_loopback(const struct kin__sockaddr *address)
 {
     const struct sockaddr_in *v4 = v4_of(address);
@@ -83,6 +106,19 @@ void kin__address_set_port(struct kin__sockaddr *address, uint16_t port)
         v6_of(address)->sin6_port = htons(port);
 }
 
+void kin__address_map(struct kin__sockaddr *address, int family)
+{
+    const struct sockaddr_in *v4 = v4_of(address);
+    struct sockaddr_in6 v6 = {.sin6_family = AF_INET6};
+    if (!v4 || family != AF_INET6)
+        return;
+    v6.sin6_port = v4->sin_port;
+    v6.sin6_addr.s6_addr[10] = v6.sin6_addr.s6_addr[11] = 0xff;
+    memcpy(&v6.sin6_addr.s6_addr[12], &v4->sin_addr, 4);
+    address->size = sizeof(v6);
+    memcpy(address->bytes, &v6, sizeof(v6));
+}
+
 uint16_t kin__host_at(uint16_t from, const struct kin__sockaddr *address)
 {
     const struct sockaddr_in *v4 = v4_of(address);
@@ -97,8 +133,6 @@ void kin__host_source(uint16_t from, const struct kin__sockaddr *to, struct kin_
     *out = *to;
     if (v4_of(out) && !is_loopback(to))
         v4_of(out)->sin_addr.s_addr = htonl(FIRST_V4 + from);
-    if (kin__address_is_any(to) && v6_of(out))
-        v6_of(out)->sin6_addr = in6addr_loopback;
 }
 
 /* ---- links ---- */
@@ -118,6 +152,38 @@ static void barrier(void)
     struct kin__world *w = &kin__world;
     if (w->engine && !w->is_closed)
         kin__engine_barrier(w->engine);
+}
+
+static void set_cut(struct link *link, int64_t is_cut)
+{
+    kin__timer_disarm(&link->heal); /* whoever changes it last decides */
+    link->is_cut = is_cut != 0;
+}
+
+static void set_both(uint16_t a, uint16_t b, bool is_cut)
+{
+    barrier();
+    set_cut(&links[a][b], is_cut);
+    set_cut(&links[b][a], is_cut);
+}
+
+static void fire_heal(void *object, uint64_t name)
+{
+    size_t at = (size_t)((struct link *)object - &links[0][0]);
+    (void)name;
+    kin__record(KIN__NOTE_NOBODY, KIN__NOTE_FAULT, KIN__NOTE_NOBODY, NULL, "end of the partition");
+    set_both((uint16_t)(at / KIN__HOSTS_MAX), (uint16_t)(at % KIN__HOSTS_MAX), false);
+    kin__net_healed();
+}
+
+void kin__link_hinder(uint16_t from, uint16_t to)
+{
+    struct link *link = &links[from][to];
+    if (from == to || link->is_cut || !kin__lab_fault_happens(KIN_FAULT_NET, "partition"))
+        return;
+    set_both(from, to, true);
+    bool is_brief = kin__lab_choose(KIN__CHOICE_NET, 2, "how brief") != 0;
+    kin__sim_arm(&link->heal, fire_heal, link, is_brief ? BRIEF_NS : LONG_NS);
 }
 
 /* ---- names ---- */
@@ -198,11 +264,6 @@ static int change(const char *a, const char *b, void (*how)(struct link *link, i
         how(&links[i][from], value);
     }
     return 0;
-}
-
-static void set_cut(struct link *link, int64_t is_cut)
-{
-    link->is_cut = is_cut != 0;
 }
 
 static void set_latency(struct link *link, int64_t ns)

@@ -22,16 +22,24 @@ uint16_t kin__host_at(uint16_t from, const struct kin__sockaddr *address);
 /* The address that a machine on from is seen with by whoever has the address to. */
 void kin__host_source(uint16_t from, const struct kin__sockaddr *to, struct kin__sockaddr *out);
 
+/* Something is about to go from one machine to the other: a fault may cut the link between them for
+ * a while, for whatever goes there, either way. */
+void kin__link_hinder(uint16_t from, uint16_t to);
 /* Whether nothing arrives from one machine at the other, and how long it takes else. */
 bool kin__link_is_cut(uint16_t from, uint16_t to);
 int64_t kin__link_latency(uint16_t from, uint16_t to);
 
 bool kin__address_is_any(const struct kin__sockaddr *address);
+/* Whom one means who connects, or sends, to any address: the machine that one is on. */
+void kin__address_settle(struct kin__sockaddr *address);
+/* An address as a socket of another family shows it: IPv4 within IPv6. */
+void kin__address_map(struct kin__sockaddr *address, int family);
 /* Both 0 for an address without ports. */
 uint16_t kin__address_port(const struct kin__sockaddr *address);
 void kin__address_set_port(struct kin__sockaddr *address, uint16_t port);
 
-/* The execution is over: there is one machine again. */
+/* The runtime is over: no link heals any more. The execution is: there is one machine again. */
+void kin__hosts_over(void);
 void kin__hosts_end(void);
 
 #endif

@@ -19,6 +19,7 @@
 #include "lab/net.h"
 
 #include "base/text.h"
+#include "lab/disk.h"
 #include "lab/hosts.h"
 #include "lab/stream.h"
 #include "lab/world.h"
@@ -33,9 +34,10 @@
 
 #define SOCKETS_MAX 65536u /* in one execution */
 #define PLACES 64u
-#define PORT_FIRST 32768u  /* of those that the lab chooses */
+#define PORT_FIRST 32768u  /* of those that the lab chooses, */
+#define PORTS 32768u       /* and how many they are */
 #define INBOX_MAX 256u     /* datagrams */
-#define DATAGRAM_MAX 65507u
+#define DATAGRAM_MAX 65535u /* with the header of UDP, and of IPv4 */
 #define GIVE_UP_NS (INT64_C(127) * 1000000000) /* without an answer: as Linux does */
 
 enum state { FRESH, BOUND, LISTENS, FLIES, LOST, WAITING, JOINED };
@@ -55,7 +57,9 @@ struct socket {
     enum state state;
     bool is_stream, is_v6_only, is_shared;
     bool is_bound;      /* it is in the list */
+    bool is_shut;       /* a listener takes nobody any more */
     uint16_t host;
+    uint64_t name;      /* of a Unix socket with a path: that of the file; 0: none */
     struct kin__sockaddr local, peer;
     struct socket *next_bound;
     struct kin__end *end; /* once it is joined */
@@ -145,6 +149,8 @@ static struct socket *get(int fd, int *rc)
     if (!socket)
         *rc = kin__sim_get(fd, NULL) ? -ENOTSOCK
               : fd >= 0 && !kin__sim_is(fd) ? KIN_UNSUPPORTED : -EBADF;
+    else
+        kin__lab_touch(&socket->state, KIN__LAB_READ);
     return socket;
 }
 
@@ -187,6 +193,8 @@ static bool is_reached(const struct socket *socket, const struct kin__sockaddr *
     const struct kin__sockaddr *local = &socket->local;
     if (kin__address_port(local) != kin__address_port(to))
         return false;
+    if (socket->name)
+        return false; /* the file knows it */
     if (!kin__address_is_any(local))
         return is_same(local, to);
     return local->family == to->family || (local->family == AF_INET6 && !socket->is_v6_only);
@@ -215,9 +223,36 @@ static bool collide(const struct socket *a, const struct socket *b)
            (is_reached(a, &b->local) || is_reached(b, &a->local));
 }
 
-static uint16_t choose_port(void)
+/* Whether somebody has an address that the socket cannot have then. */
+static bool is_taken(const struct socket *socket)
 {
-    return (uint16_t)(PORT_FIRST + ports++ % (65536u - PORT_FIRST));
+    kin__lab_touch(place_of(&socket->local), KIN__LAB_WRITE);
+    for (const struct socket *one = bound; one; one = one->next_bound) {
+        if (collide(socket, one))
+            return true;
+    }
+    return false;
+}
+
+static uint16_t next_port(void)
+{
+    return (uint16_t)(PORT_FIRST + ports++ % PORTS);
+}
+
+/* A port for a socket that does not care which, or a path, or what the caller says. */
+static int find_place(struct socket *socket)
+{
+    struct kin__sockaddr *local = &socket->local;
+    if (local->family == AF_UNIX && path_of(local)[0])
+        return kin__lab_name_socket(path_of(local), true, &socket->name);
+    if (local->family == AF_UNIX || kin__address_port(local))
+        return is_taken(socket) ? -EADDRINUSE : 0;
+    for (uint32_t i = 0; i < PORTS; i++) {
+        kin__address_set_port(local, next_port());
+        if (!is_taken(socket))
+            return 0;
+    }
+    return -EADDRINUSE;
 }
 
 static int bind_to(struct socket *socket, const struct kin__sockaddr *address)
@@ -227,13 +262,9 @@ static int bind_to(struct socket *socket, const struct kin__sockaddr *address)
     if (kin__host_at(socket->host, address) != socket->host)
         return -EADDRNOTAVAIL;
     socket->local = *address;
-    if (address->family != AF_UNIX && kin__address_port(address) == 0)
-        kin__address_set_port(&socket->local, choose_port());
-    kin__lab_touch(place_of(&socket->local), KIN__LAB_WRITE);
-    for (struct socket *one = bound; one; one = one->next_bound) {
-        if (collide(socket, one))
-            return -EADDRINUSE;
-    }
+    int rc = find_place(socket);
+    if (rc < 0)
+        return rc;
     socket->next_bound = bound;
     bound = socket;
     socket->is_bound = true;
@@ -269,6 +300,7 @@ int kin__socket_listen(int fd, const struct kin__sockaddr *address,
 static void unbind(struct socket *socket)
 {
     struct socket **at = &bound;
+    socket->is_bound = false;
     kin__lab_touch(place_of(&socket->local), KIN__LAB_WRITE);
     while (*at != socket) /* ends: it is in the list */
         at = &(*at)->next_bound;
@@ -305,6 +337,8 @@ static int establish(struct socket *socket, struct socket *listener)
         return served->fd;
     served->local = socket->peer;
     served->peer = socket->local;
+    kin__address_map(&served->local, listener->local.family);
+    kin__address_map(&served->peer, listener->local.family);
     join(socket, near, far);
     join(served, far, near);
     kin__lab_touch(&listener->queue, KIN__LAB_WRITE);
@@ -342,15 +376,9 @@ static int lose(struct socket *socket, enum state state)
     return -EINPROGRESS;
 }
 
-/* The question has arrived. 0: connected. */
-static int attempt(struct socket *socket)
+/* The question has arrived at a listener. 0: connected. */
+static int knock(struct socket *socket, struct socket *listener)
 {
-    uint16_t host = kin__host_at(socket->host, &socket->peer);
-    if (kin__link_is_cut(socket->host, host))
-        return lose(socket, LOST);
-    struct socket *listener = find(host, &socket->peer, true);
-    if (!listener)
-        return -ECONNREFUSED;
     kin__lab_touch(&listener->queue, KIN__LAB_WRITE);
     if (listener->queued <= listener->backlog)
         return establish(socket, listener);
@@ -359,6 +387,16 @@ static int attempt(struct socket *socket)
     socket->listener = listener;
     push(&listener->waiting, socket);
     return lose(socket, WAITING);
+}
+
+/* The same, wherever it is. */
+static int attempt(struct socket *socket)
+{
+    uint16_t host = kin__host_at(socket->host, &socket->peer);
+    if (kin__link_is_cut(socket->host, host))
+        return lose(socket, LOST);
+    struct socket *listener = find(host, &socket->peer, true);
+    return listener ? knock(socket, listener) : -ECONNREFUSED;
 }
 
 /* An attempt of which somebody waits to hear goes on. */
@@ -386,9 +424,10 @@ static bool fails(const char *how)
 static int connect_ip(struct socket *socket, uint16_t host)
 {
     kin__host_source(socket->host, &socket->peer, &socket->local);
-    kin__address_set_port(&socket->local, choose_port());
+    kin__address_set_port(&socket->local, next_port());
     if (fails("refused"))
         return -ECONNREFUSED;
+    kin__link_hinder(socket->host, host);
     if (fails("no answer"))
         return lose(socket, FLIES); /* which nothing ends but the timer */
     int64_t ns = 2 * kin__link_latency(socket->host, host);
@@ -401,12 +440,32 @@ static int connect_ip(struct socket *socket, uint16_t host)
     return -EINPROGRESS;
 }
 
+/* Who listens at a path, or an abstract name. */
+static int find_unix(const struct socket *socket, struct socket **out)
+{
+    uint64_t name;
+    if (!path_of(&socket->peer)[0]) {
+        *out = find(socket->host, &socket->peer, true);
+        return *out ? 0 : -ECONNREFUSED;
+    }
+    int rc = kin__lab_name_socket(path_of(&socket->peer), false, &name);
+    if (rc < 0)
+        return rc;
+    kin__lab_touch(place_of(&socket->peer), KIN__LAB_READ);
+    for (*out = bound; *out; *out = (*out)->next_bound) {
+        if ((*out)->name == name && (*out)->host == socket->host && (*out)->state == LISTENS)
+            return 0;
+    }
+    return -ECONNREFUSED;
+}
+
 static int connect_unix(struct socket *socket)
 {
-    struct socket *listener = find(socket->host, &socket->peer, true);
-    if (!listener)
-        return path_of(&socket->peer)[0] ? -ENOENT : -ECONNREFUSED;
-    return fails("refused") ? -ECONNREFUSED : attempt(socket);
+    struct socket *listener = NULL;
+    int rc = find_unix(socket, &listener);
+    if (rc < 0)
+        return rc;
+    return fails("refused") || listener->is_shut ? -ECONNREFUSED : knock(socket, listener);
 }
 
 static int connect_to(struct socket *socket, const struct kin__sockaddr *address)
@@ -419,6 +478,7 @@ static int connect_to(struct socket *socket, const struct kin__sockaddr *address
     if (socket->state >= LISTENS)
         return socket->state == LISTENS ? -EINVAL : -EALREADY;
     socket->peer = *address;
+    kin__address_settle(&socket->peer);
     if (!socket->is_stream)
         return 0;
     return address->family == AF_UNIX ? connect_unix(socket) : connect_ip(socket, host);
@@ -454,7 +514,7 @@ static int accept_next(struct socket *listener)
 {
     kin__lab_touch(&listener->queue, KIN__LAB_READ);
     if (listener->state != LISTENS)
-        return -EINVAL;
+        return listener->is_stream ? -EINVAL : -EOPNOTSUPP;
     if (!listener->queue)
         return -EAGAIN;
     if (fails("no descriptor"))
@@ -537,15 +597,20 @@ static int64_t send_to(struct socket *socket, const void *buf, size_t size,
                        const struct kin__sockaddr *to)
 {
     uint16_t host = kin__host_at(socket->host, to);
-    if (size > DATAGRAM_MAX)
-        return -EMSGSIZE;
-    if (host == KIN__NO_HOST)
+    bool is_any = kin__address_is_any(&socket->local);
+    if (socket->local.family == AF_INET && to->family != AF_INET)
+        return -EAFNOSUPPORT;
+    if (host == KIN__NO_HOST || (to->family != socket->local.family && !is_any))
         return -ENETUNREACH;
+    if (size > DATAGRAM_MAX - (to->family == AF_INET ? 28 : 8))
+        return -EMSGSIZE;
     struct datagram like = {.from = socket->local, .to = *to, .host = host, .size = (uint32_t)size};
-    if (kin__address_is_any(&socket->local)) {
-        kin__host_source(socket->host, to, &like.from);
+    kin__address_settle(&like.to);
+    if (is_any) {
+        kin__host_source(socket->host, &like.to, &like.from);
         kin__address_set_port(&like.from, kin__address_port(&socket->local));
     }
+    kin__link_hinder(socket->host, host);
     if (kin__link_is_cut(socket->host, host) || fails("datagram lost"))
         return (int64_t)size;
     int64_t ns = kin__link_latency(socket->host, host);
@@ -581,6 +646,7 @@ static int64_t receive(struct socket *socket, void *buf, size_t size, struct kin
     if (part)
         memcpy(buf, datagram->bytes, part);
     *from = datagram->from;
+    kin__address_map(from, socket->local.family);
     kin__host_free(datagram);
     return (int64_t)part;
 }
@@ -596,13 +662,19 @@ int64_t kin__socket_receive_from(int fd, void *buf, size_t size, struct kin__soc
 
 /* ---- names ---- */
 
+/* Whether there was a connection. A Unix socket keeps the name of the one that it was with. */
+static bool has_lost(const struct socket *socket)
+{
+    return socket->local.family != AF_UNIX && socket->end && kin__end_is_over(socket->end);
+}
+
 int kin__socket_name(int fd, bool is_peer, struct kin__sockaddr *out)
 {
     int rc = 0;
     const struct socket *socket = get(fd, &rc);
     if (!socket)
         return rc;
-    if (is_peer && socket->state != JOINED)
+    if (is_peer && (socket->state != JOINED || has_lost(socket)))
         return -ENOTCONN;
     *out = is_peer ? socket->peer : socket->local;
     return 0;
@@ -619,9 +691,13 @@ static int64_t read_socket(void *object, void *buf, size_t size)
 {
     struct socket *socket = object;
     struct kin__sockaddr from;
+    if (size == 0)
+        return 0;
     if (!socket->is_stream)
         return receive(socket, buf, size, &from);
-    return socket->end ? kin__end_read(socket->end, buf, size) : -ENOTCONN;
+    if (socket->end)
+        return kin__end_read(socket->end, buf, size);
+    return socket->local.family == AF_UNIX ? -EINVAL : -ENOTCONN;
 }
 
 static int64_t write_socket(void *object, const void *buf, size_t size)
@@ -629,7 +705,9 @@ static int64_t write_socket(void *object, const void *buf, size_t size)
     struct socket *socket = object;
     if (!socket->is_stream)
         return socket->peer.size ? send_to(socket, buf, size, &socket->peer) : -EDESTADDRREQ;
-    return socket->end ? kin__end_write(socket->end, buf, size) : -EPIPE;
+    if (socket->end)
+        return kin__end_write(socket->end, buf, size);
+    return socket->local.family == AF_UNIX ? -ENOTCONN : -EPIPE;
 }
 
 static unsigned look_at_socket(void *object, unsigned bits)
@@ -647,9 +725,32 @@ static unsigned look_at_socket(void *object, unsigned bits)
     return socket->state >= FLIES ? 0 : bits; /* under way; or a call says what is wrong */
 }
 
+static void close_listener(struct socket *listener);
+
+/* One of TCP listens no more when it is not to be read any more; a Unix one takes nobody new. */
+static int shutdown_listener(struct socket *listener, int how)
+{
+    if (how == SHUT_WR)
+        return 0;
+    kin__lab_touch(&listener->queue, KIN__LAB_WRITE);
+    listener->is_shut = true;
+    if (listener->local.family != AF_UNIX) {
+        close_listener(listener);
+        unbind(listener);
+        set_state(listener, BOUND);
+    }
+    kin__sim_tell(listener->fd, KIN__READY_READ | KIN__READY_WRITE | KIN__READY_MORE);
+    return 0;
+}
+
 static int shutdown_socket(void *object, int how)
 {
     struct socket *socket = object;
+    kin__lab_touch(&socket->state, KIN__LAB_READ);
+    if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR)
+        return -EINVAL;
+    if (socket->state == LISTENS)
+        return shutdown_listener(socket, how);
     return socket->end ? kin__end_shutdown(socket->end, how) : -ENOTCONN;
 }
 
@@ -714,6 +815,27 @@ static const struct kin__sim_ops tcp_ops = SOCKET_OPS("tcp");
 static const struct kin__sim_ops unix_ops = SOCKET_OPS("unix");
 static const struct kin__sim_ops udp_ops = SOCKET_OPS("udp");
 
+/* ---- pairs ---- */
+
+int kin__sim_pair(int fds[2])
+{
+    uint16_t host = kin__host_here();
+    struct kin__end *ends[2] = {kin__end_make(KIN__END_UNIX, host),
+                                kin__end_make(KIN__END_UNIX, host)};
+    if (!ends[0] || !ends[1])
+        return -EMFILE;
+    for (unsigned i = 0; i < 2; i++) {
+        int rc = 0, fd = kin__socket_open(AF_UNIX, true);
+        struct socket *socket = fd < 0 ? NULL : get(fd, &rc);
+        if (!socket)
+            return fd;
+        socket->peer.family = AF_UNIX;
+        join(socket, ends[i], ends[!i]);
+        fds[i] = fd;
+    }
+    return 0;
+}
+
 /* ---- executions ---- */
 
 void kin__net_healed(void)
@@ -728,6 +850,7 @@ void kin__net_healed(void)
 
 void kin__net_over(void)
 {
+    kin__hosts_over();
     kin__ends_over();
     for (uint32_t i = 0; i < sockets_count; i++)
         kin__timer_disarm(&sockets[i].timer);

@@ -6,14 +6,17 @@
  * While something is under way, whatever is written later is held and leaves when that has arrived:
  * nothing overtakes, nothing is early, and a byte is late by one latency at most.
  *
- * As of real ones: an end that is closed with bytes unread resets the other; the first write to a
- * TCP socket that was closed at the other end goes well, and only the next one fails.
+ * As of real ones: an end that is closed with bytes unread resets the other, which can still read
+ * what has arrived there; the first write to a TCP socket whose other end reads no more goes well,
+ * and is answered with a reset. Whoever is reset after the other's end has come is told EPIPE, else
+ * ECONNRESET.
  *
  * Faults, of sockets only:
  *     reset         both ends are told, and all bytes are gone
  *     short read    one, half or all but one of the bytes that are there
  *     short write   likewise, and the next write has to wait
  *     late          what is written, or the end, takes a while
+ *     partition     nothing gets from one machine to the other for a while: lab/hosts.c
  *
  * Footprints: a direction is one thing, an end's own state (error, is_mute) is another.
  */
@@ -36,13 +39,40 @@
 static struct kin__end *ends; /* reserved once */
 static uint32_t ends_count;
 
+/* Memory that connections had which are over. */
+struct ring {
+    struct kin__room bytes;
+    uint32_t room;
+};
+static struct kin__room spares; /* struct ring */
+static uint32_t spare_count;
+
+static void give_ring(struct kin__stream *in)
+{
+    if (in->room && kin__room_fits(&spares, spare_count + 1, sizeof(struct ring)))
+        ((struct ring *)spares.base)[spare_count++] = (struct ring){in->bytes, in->room};
+    else
+        kin__room_release(&in->bytes);
+    in->bytes = (struct kin__room){NULL, 0};
+    in->room = in->head = in->count = in->arrived = in->flying = 0;
+}
+
+static void take_ring(struct kin__stream *in)
+{
+    if (in->room || spare_count == 0)
+        return;
+    const struct ring *ring = (const struct ring *)spares.base + --spare_count;
+    in->bytes = ring->bytes;
+    in->room = ring->room;
+}
+
 /* ---- executions ---- */
 
 void kin__ends_end(void)
 {
     for (uint32_t i = 0; i < ends_count; i++) {
-        struct kin__stream kept = {.bytes = ends[i].in.bytes, .room = ends[i].in.room};
-        ends[i] = (struct kin__end){.in = kept};
+        give_ring(&ends[i].in);
+        ends[i] = (struct kin__end){.fd = -1};
     }
     ends_count = 0;
 }
@@ -89,9 +119,14 @@ int64_t kin__sim_delay(void)
 
 /* ---- the way ---- */
 
+static bool is_socket(const struct kin__end *end)
+{
+    return end->kind >= KIN__END_UNIX;
+}
+
 static bool fails(const struct kin__end *end, const char *how)
 {
-    return end->kind != KIN__END_PIPE && kin__lab_fault_happens(KIN_FAULT_NET, how);
+    return is_socket(end) && kin__lab_fault_happens(KIN_FAULT_NET, how);
 }
 
 static bool is_cut(const struct kin__end *to)
@@ -106,6 +141,7 @@ static void arrive(struct kin__end *to, uint32_t bytes, bool is_end)
     kin__lab_touch(in, KIN__LAB_WRITE);
     in->arrived += bytes;
     in->end_is_here = in->end_is_here || is_end;
+    in->end_was_sent = in->end_was_sent || is_end;
     if (!to->is_closed)
         kin__sim_tell(to->fd, KIN__READY_READ | (is_end ? KIN__READY_MORE : 0));
 }
@@ -133,8 +169,8 @@ static void send_off(struct kin__end *to, int64_t delay)
 {
     struct kin__stream *in = &to->in;
     uint32_t bytes = in->count - in->arrived;
-    bool is_end = in->has_ended && !in->end_is_here;
-    if (in->is_late || is_cut(to) || (!bytes && !is_end))
+    bool is_end = in->has_ended && !in->end_was_sent;
+    if (to->is_broken || in->is_late || is_cut(to) || (!bytes && !is_end))
         return;
     int64_t ns = kin__link_latency(to->peer->host, to->host) + delay;
     if (ns == 0) {
@@ -155,8 +191,10 @@ void kin__ends_release(void)
     }
 }
 
-static int64_t delay_of(const struct kin__end *end)
+/* Something is about to leave an end: how late it is, beside what the link takes. */
+static int64_t hinder(const struct kin__end *end)
 {
+    kin__link_hinder(end->host, end->peer->host);
     return fails(end, "late") ? kin__sim_delay() : 0;
 }
 
@@ -165,6 +203,7 @@ static int64_t delay_of(const struct kin__end *end)
 /* Room for n bytes more. */
 static bool fits(struct kin__stream *in, uint32_t n)
 {
+    take_ring(in);
     uint32_t room = in->room ? in->room : ROOM_FIRST;
     while (room < in->count + n) /* ends: at KIN__STREAM_BYTES */
         room *= 2;
@@ -223,9 +262,26 @@ int kin__end_error(struct kin__end *end)
     return error;
 }
 
+bool kin__end_is_over(const struct kin__end *end)
+{
+    kin__lab_touch(&end->error, KIN__LAB_READ);
+    kin__lab_touch(&end->in, KIN__LAB_READ);
+    return end->is_broken || (end->is_mute && end->in.end_was_sent);
+}
+
 static bool can_break(const struct kin__end *end)
 {
     return !end->peer->is_closed && !is_cut(end);
+}
+
+/* What a read finds when there are no bytes. */
+static int read_none(struct kin__end *end)
+{
+    const struct kin__stream *in = &end->in;
+    if (end->kind == KIN__END_TCP && in->end_was_sent)
+        return 0; /* whatever came behind it */
+    int error = kin__end_error(end);
+    return error ? error : in->end_is_here ? 0 : -EAGAIN;
 }
 
 int64_t kin__end_read(struct kin__end *end, void *buf, size_t size)
@@ -235,11 +291,10 @@ int64_t kin__end_read(struct kin__end *end, void *buf, size_t size)
     bool is_ready = in->arrived || in->end_is_here;
     if (size && is_ready && can_break(end) && fails(end, "reset"))
         kin__end_reset(end);
-    int error = kin__end_error(end);
-    if (error || !size)
-        return error;
+    if (!size)
+        return 0;
     if (!in->arrived)
-        return in->end_is_here ? 0 : -EAGAIN;
+        return read_none(end);
     kin__lab_touch(in, KIN__LAB_WRITE);
     uint32_t n = at_most(size, in->arrived);
     if (n > 1 && fails(end, "short read")) {
@@ -270,7 +325,31 @@ static uint32_t room_of(const struct kin__end *end, size_t size)
 {
     const struct kin__stream *out = &end->peer->in;
     uint32_t room = out->is_stalled ? 0 : KIN__STREAM_BYTES - out->count;
-    return end->kind == KIN__END_PIPE && size <= PIPE_BUF && room < size ? 0 : room;
+    return end->kind == KIN__END_SINK && size <= PIPE_BUF && room < size ? 0 : room;
+}
+
+static void break_off(struct kin__end *end, bool keeps);
+
+/* Whether a write makes no sense: 0 or -errno. */
+static int check_write(struct kin__end *end)
+{
+    const struct kin__stream *out = &end->peer->in;
+    if (end->kind == KIN__END_SINK)
+        return out->is_refused ? -EPIPE : 0;
+    if (end->kind == KIN__END_UNIX && (end->is_mute || out->is_refused))
+        return -EPIPE; /* an error stays for whoever reads */
+    int error = kin__end_error(end);
+    return error ? error : end->is_mute ? -EPIPE : 0;
+}
+
+/* Bytes for somebody who reads no more: they are answered with a reset. */
+static void send_in_vain(struct kin__end *end)
+{
+    if (is_cut(end))
+        return;
+    if (!end->peer->is_closed)
+        break_off(end->peer, true);
+    break_off(end, true);
 }
 
 int64_t kin__end_write(struct kin__end *end, const void *buf, size_t size)
@@ -280,17 +359,12 @@ int64_t kin__end_write(struct kin__end *end, const void *buf, size_t size)
     kin__lab_touch(out, KIN__LAB_WRITE);
     if (size && !end->is_mute && can_break(end) && fails(end, "reset"))
         kin__end_reset(end);
-    int error = kin__end_error(end);
-    if (error)
-        return error;
-    if (end->is_mute || (out->is_refused && end->kind != KIN__END_TCP))
-        return -EPIPE;
-    if (!size)
-        return 0;
+    int rc = size || is_socket(end) ? check_write(end) : 0;
+    if (rc < 0 || !size)
+        return rc;
     if (out->is_refused) {
-        kin__lab_touch(&end->error, KIN__LAB_WRITE);
-        end->is_mute = true;
-        return (int64_t)size; /* it goes well, and nobody gets it */
+        send_in_vain(end);
+        return (int64_t)size;
     }
     uint32_t n = at_most(size, room_of(end, size));
     if (n == 0) {
@@ -305,22 +379,32 @@ int64_t kin__end_write(struct kin__end *end, const void *buf, size_t size)
     if (!fits(out, n))
         return -ENOBUFS;
     put(out, buf, n);
-    send_off(to, delay_of(end));
+    send_off(to, hinder(end));
     return n;
+}
+
+/* Whether everything is over, so that no call would wait. */
+static bool has_hung_up(const struct kin__end *end)
+{
+    kin__lab_touch(&end->error, KIN__LAB_READ);
+    kin__lab_touch(&end->in, KIN__LAB_READ);
+    if (end->kind == KIN__END_SINK)
+        return end->peer->in.is_refused;
+    return end->error || end->is_broken ||
+           (end->in.end_is_here && (end->is_mute || end->kind == KIN__END_SOURCE));
 }
 
 unsigned kin__end_look(struct kin__end *end, unsigned bits)
 {
-    kin__lab_touch(&end->error, KIN__LAB_READ);
-    unsigned ready = end->error ? bits : 0;
-    if (bits & KIN__READY_READ) {
-        kin__lab_touch(&end->in, KIN__LAB_READ);
+    unsigned ready = has_hung_up(end) ? bits : 0;
+    if ((bits & KIN__READY_READ) && end->kind != KIN__END_SINK) {
         ready |= end->in.arrived ? KIN__READY_READ : 0;
         ready |= end->in.end_is_here ? KIN__READY_READ | KIN__READY_MORE : 0;
     }
-    if (bits & KIN__READY_WRITE) {
+    if ((bits & KIN__READY_WRITE) && end->kind != KIN__END_SOURCE) {
         struct kin__stream *out = &end->peer->in;
-        bool is_ready = end->is_mute || out->is_refused || room_of(end, PIPE_BUF) > 0;
+        bool is_ready = (end->is_mute && end->kind == KIN__END_TCP) || out->is_refused ||
+                        room_of(end, PIPE_BUF) > 0;
         kin__lab_touch(out, is_ready ? KIN__LAB_READ : KIN__LAB_WRITE);
         ready |= is_ready ? KIN__READY_WRITE : 0;
         out->is_wanted = out->is_wanted || !is_ready;
@@ -328,19 +412,25 @@ unsigned kin__end_look(struct kin__end *end, unsigned bits)
     return ready & bits;
 }
 
-/* Nothing more is written here. */
+/* Nothing more is written here; whoever waits for room is told. */
+static void mute(struct kin__end *end)
+{
+    kin__lab_touch(&end->error, KIN__LAB_WRITE);
+    end->is_mute = true;
+    if (!end->is_closed)
+        kin__sim_tell(end->fd, KIN__READY_WRITE);
+}
+
+/* The same, and the other end is told. */
 static void finish(struct kin__end *end)
 {
     struct kin__stream *out = &end->peer->in;
-    kin__lab_touch(&end->error, KIN__LAB_WRITE);
     kin__lab_touch(out, KIN__LAB_WRITE);
-    end->is_mute = true;
-    if (out->is_wanted && !end->is_closed) /* whoever waits for room here is told that, too */
-        kin__sim_tell(end->fd, KIN__READY_WRITE);
+    mute(end);
     if (out->has_ended)
         return;
     out->has_ended = true;
-    send_off(end->peer, end->peer->is_closed ? 0 : delay_of(end));
+    send_off(end->peer, end->peer->is_closed ? 0 : hinder(end));
 }
 
 /* Nothing more is read here. */
@@ -349,47 +439,55 @@ static void refuse(struct kin__end *end)
     struct kin__stream *in = &end->in;
     kin__lab_touch(in, KIN__LAB_WRITE);
     in->is_refused = true;
-    if (in->is_wanted && !end->peer->is_closed)
-        kin__sim_tell(end->peer->fd, KIN__READY_WRITE);
     in->is_wanted = false;
+    if (end->kind == KIN__END_UNIX)
+        mute(end->peer);
+    else if (!end->peer->is_closed)
+        kin__sim_tell(end->peer->fd, KIN__READY_WRITE);
 }
 
 int kin__end_shutdown(struct kin__end *end, int how)
 {
-    if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR)
-        return -EINVAL;
+    struct kin__stream *in = &end->in;
+    if (end->kind == KIN__END_TCP && kin__end_is_over(end))
+        return -ENOTCONN;
     if (how != SHUT_WR) {
-        arrive(end, 0, true);
-        if (end->kind != KIN__END_TCP)
-            refuse(end);
+        kin__lab_touch(in, KIN__LAB_WRITE);
+        in->end_is_here = true;
+        kin__sim_tell(end->fd, KIN__READY_READ | KIN__READY_MORE);
     }
     if (how != SHUT_RD)
         finish(end);
+    /* TCP refuses nothing as long as it may write */
+    if (in->end_is_here && !in->end_was_sent && (end->kind == KIN__END_UNIX || end->is_mute))
+        refuse(end);
     return 0;
 }
 
-/* One end of a connection that is reset. */
-static void break_off(struct kin__end *end)
+/* One end of a connection that is reset. What has arrived there can be read, if it is kept. */
+static void break_off(struct kin__end *end, bool keeps)
 {
     struct kin__stream *in = &end->in;
     kin__lab_touch(&end->error, KIN__LAB_WRITE);
     kin__lab_touch(in, KIN__LAB_WRITE);
     kin__timer_disarm(&in->late);
     kin__timer_disarm(&in->stall);
-    in->count = in->arrived = in->flying = 0;
+    bool is_over = kin__end_is_over(end);
+    in->count = in->arrived = keeps ? in->arrived : 0;
+    in->flying = 0;
     in->has_ended = in->end_is_here = true;
     in->is_late = in->end_flies = in->is_stalled = in->is_wanted = false;
-    end->is_mute = true;
-    if (end->is_closed)
+    if (end->is_closed || (is_over && end->kind == KIN__END_TCP))
         return;
-    end->error = -ECONNRESET;
+    end->error = end->kind == KIN__END_TCP && in->end_was_sent ? -EPIPE : -ECONNRESET;
+    end->is_mute = end->is_broken = true;
     kin__sim_tell(end->fd, KIN__READY_READ | KIN__READY_WRITE | KIN__READY_MORE);
 }
 
 void kin__end_reset(struct kin__end *end)
 {
-    break_off(end->peer);
-    break_off(end);
+    break_off(end->peer, false);
+    break_off(end, false);
 }
 
 void kin__end_close(struct kin__end *end)
@@ -397,17 +495,21 @@ void kin__end_close(struct kin__end *end)
     end->is_closed = true;
     if (!end->peer)
         return;
-    bool has_unread = end->kind != KIN__END_PIPE && end->in.count;
+    bool has_unread = is_socket(end) && end->in.count;
     kin__timer_disarm(&end->in.late);
     kin__timer_disarm(&end->in.stall);
     refuse(end);
     if (has_unread && can_break(end))
-        break_off(end->peer);
+        break_off(end->peer, true);
     else
         finish(end);
+    if (end->peer->is_closed) {
+        give_ring(&end->in);
+        give_ring(&end->peer->in);
+    }
 }
 
-/* ---- pipes and pairs ---- */
+/* ---- pipes ---- */
 
 static int64_t read_end(void *object, void *buf, size_t size)
 {
@@ -424,14 +526,18 @@ static unsigned look_end(void *object, unsigned bits)
     return kin__end_look(object, bits);
 }
 
-static int shutdown_end(void *object, int how)
-{
-    return kin__end_shutdown(object, how);
-}
-
 static void close_end(void *object)
 {
     kin__end_close(object);
+}
+
+/* A pipe that nobody reads is told so even if there is nothing to be sent. */
+static int check_sink(const void *object, bool is_write)
+{
+    const struct kin__end *end = object;
+    (void)is_write;
+    kin__lab_touch(&end->peer->in, KIN__LAB_READ);
+    return end->peer->in.is_refused ? -EPIPE : 0;
 }
 
 static const struct kin__sim_ops source_ops = {
@@ -439,36 +545,19 @@ static const struct kin__sim_ops source_ops = {
     .close = close_end};
 static const struct kin__sim_ops sink_ops = {
     .what = "pipe", .kind = KIN__FD_KIND_OTHER, .write = write_end, .look = look_end,
-    .close = close_end};
-static const struct kin__sim_ops pair_ops = {
-    .what = "unix", .kind = KIN__FD_KIND_SOCKET, .read = read_end, .write = write_end,
-    .look = look_end, .shutdown = shutdown_end, .close = close_end};
-
-/* Two ends with a number each: 0 or -errno. */
-static int open_two(enum kin__end_kind kind, const struct kin__sim_ops *const ops[2], int fds[2])
-{
-    uint16_t host = kin__host_here();
-    struct kin__end *two[2] = {kin__end_make(kind, host), kin__end_make(kind, host)};
-    if (!two[0] || !two[1])
-        return -EMFILE;
-    kin__end_join(two[0], two[1]);
-    for (unsigned i = 0; i < 2; i++) {
-        two[i]->fd = kin__sim_open(ops[i], two[i]);
-        if (two[i]->fd < 0)
-            return two[i]->fd;
-        fds[i] = two[i]->fd;
-    }
-    return 0;
-}
+    .close = close_end, .check = check_sink};
 
 int kin__fd_pipe(int fds[2])
 {
-    static const struct kin__sim_ops *const ops[2] = {&source_ops, &sink_ops};
-    return open_two(KIN__END_PIPE, ops, fds);
-}
-
-int kin__sim_pair(int fds[2])
-{
-    static const struct kin__sim_ops *const ops[2] = {&pair_ops, &pair_ops};
-    return open_two(KIN__END_UNIX, ops, fds);
+    uint16_t host = kin__host_here();
+    struct kin__end *source = kin__end_make(KIN__END_SOURCE, host);
+    struct kin__end *sink = kin__end_make(KIN__END_SINK, host);
+    if (!source || !sink)
+        return -EMFILE;
+    kin__end_join(source, sink);
+    source->fd = kin__sim_open(&source_ops, source);
+    sink->fd = kin__sim_open(&sink_ops, sink);
+    fds[0] = source->fd;
+    fds[1] = sink->fd;
+    return source->fd < 0 ? source->fd : sink->fd < 0 ? sink->fd : 0;
 }

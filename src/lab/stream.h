@@ -19,14 +19,16 @@
 
 #define KIN__STREAM_BYTES 65536u /* in one direction: a writer waits then */
 
-enum kin__end_kind { KIN__END_PIPE, KIN__END_UNIX, KIN__END_TCP };
+/* The two ends of a pipe, or an end of a socket. */
+enum kin__end_kind { KIN__END_SOURCE, KIN__END_SINK, KIN__END_UNIX, KIN__END_TCP };
 
 struct kin__stream {
-    struct kin__room bytes; /* a ring of room bytes; kept from execution to execution */
+    struct kin__room bytes; /* a ring of room bytes, as long as somebody may read them */
     uint32_t room;
     uint32_t head, count, arrived, flying;
     bool has_ended;             /* nobody writes any more; */
-    bool end_flies, end_is_here; /* which the timer brings; which a reader sees */
+    bool end_flies, end_is_here; /* which the timer brings; which a reader sees, */
+    bool end_was_sent;          /* and which is not only because the reader wants no more */
     bool is_refused;            /* nobody reads any more */
     bool is_wanted;             /* a write found no room */
     bool is_late;               /* the timer is armed */
@@ -38,8 +40,9 @@ struct kin__end {
     struct kin__stream in;
     struct kin__end *peer; /* NULL: not connected */
     int fd;                /* who is told */
-    int error;             /* what the next call is told, once; with the two below: one word */
-    bool is_mute;          /* writing makes no sense any more */
+    int error;             /* what the next call is told, once; with those below: one word */
+    bool is_mute;          /* nothing more is written */
+    bool is_broken;        /* it was reset */
     bool is_closed;
     uint16_t host;
     enum kin__end_kind kind;
@@ -57,9 +60,8 @@ void kin__end_close(struct kin__end *end);
 void kin__end_reset(struct kin__end *end);
 /* What a call on it is told now; 0: nothing. */
 int kin__end_error(struct kin__end *end);
-
-/* Two ends of a pair of Unix sockets; a pipe is kin__fd_pipe of plat. 0 or -errno. */
-int kin__sim_pair(int fds[2]);
+/* Whether there is no connection any more, as TCP sees it: it was reset, or ended both ways. */
+bool kin__end_is_over(const struct kin__end *end);
 
 /* Calls fire(object, name) in so long. */
 void kin__sim_arm(struct kin__timer *timer, void (*fire)(void *object, uint64_t name), void *object,

@@ -6,8 +6,8 @@
  * nothing to do after a switch: a task that parks is committed before it leaves its stack, and
  * nobody can run it in between. Each task has a stack of its own; a join lends none.
  *
- * Stacks are handed out in the same order in every execution: those of this execution that were
- * given back, newest first, then the next of all that were ever cut.
+ * Stacks are handed out in the same order in every execution: the next of all that were ever cut;
+ * before that, once there are many, those of this execution that were given back, newest first.
  */
 #include "lab/world.h"
 
@@ -23,6 +23,7 @@
 #include <errno.h>
 #include <string.h>
 
+#define FRESH_STACKS 64u
 #define FREE_YIELDS 2u /* after which a task may go on at once; then it rests: lab/world.c */
 
 /* Stacks of one class. */
@@ -56,19 +57,24 @@ static bool cut_stack(struct stacks *of, unsigned class_)
         of->all = all;
         of->capacity = capacity;
     }
-    kin__lab_heap_keep(true);
     struct kin__stack *stack = kin__stack_take(&worker->stacks, &worker->sched->stacks, class_);
-    kin__lab_heap_keep(false);
     if (!stack)
         return false;
     of->all[of->cut++] = stack;
     return true;
 }
 
+/* Whether a stack that was given back must stay where it is: a search must not take what two tasks
+ * have on it for one thing. It has few tasks. */
+static bool has_fresh(const struct stacks *of)
+{
+    return kin__lab_gate.records && of->used < FRESH_STACKS;
+}
+
 static struct kin__stack *take_stack(unsigned class_)
 {
     struct stacks *of = &stacks[class_];
-    struct kin__stack *stack = of->free;
+    struct kin__stack *stack = has_fresh(of) ? NULL : of->free;
     if (stack) {
         of->free = stack->next;
     } else {
@@ -76,6 +82,7 @@ static struct kin__stack *take_stack(unsigned class_)
             return NULL;
         stack = of->all[of->used++];
     }
+    kin__world_made(stack->low, (size_t)((char *)stack->base - (char *)stack->low));
 #if KIN__ASAN
     kin__stack_unpoison(stack);
 #endif
@@ -303,7 +310,8 @@ static void runner(void *pass)
     for (;;) { /* ends: with a jump, when the next task does not need this stack */
         run(worker, task, &stack->runner);
         task = next_task();
-        if (!task || task->stack || task->stack_class > stack->class_)
+        if (!task || task->stack || task->stack_class > stack->class_ ||
+            has_fresh(&stacks[task->stack_class]))
             break;
         picked(task);
     }

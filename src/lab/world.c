@@ -171,7 +171,7 @@ void kin__world_begin(struct kin__engine *engine)
     w->leaker = KIN__WORLD_NOBODY;
     w->current = KIN__WORLD_NOBODY;
     w->steps = w->arrivals = w->idle = w->closed_at = 0;
-    w->looks = 0;
+    w->looks = w->made_count = 0;
     w->now = KIN__WORLD_START;
     w->is_closed = w->is_killed = w->is_lost = w->has_paid = false;
     kin__list_init(&w->watchers);
@@ -295,6 +295,33 @@ void kin__world_kill(void)
         if (w->players[i].task)
             kill_one(w->players[i].task);
     }
+}
+
+/* ---- what a step touches ---- */
+
+void kin__world_made(const void *what, size_t bytes)
+{
+    struct kin__world *w = &kin__world;
+    const uintptr_t begin = (uintptr_t)what;
+    for (uint32_t i = 0; i < w->made_count; i++) {
+        if (w->made[i].end == begin) {
+            w->made[i].end += bytes;
+            return;
+        }
+    }
+    if (w->made_count < KIN__WORLD_MADE)
+        w->made[w->made_count++] = (struct kin__made){begin, begin + bytes};
+}
+
+/* records is set only while a runtime is under way that an engine watches. */
+void kin__lab_touch_slow(uintptr_t what, unsigned mode)
+{
+    const struct kin__world *w = &kin__world;
+    for (uint32_t i = 0; i < w->made_count; i++) {
+        if (what - w->made[i].begin < w->made[i].end - w->made[i].begin)
+            return;
+    }
+    kin__engine_touch(w->engine, what, (enum kin__touch)mode);
 }
 
 /* ---- who rests ---- */
@@ -548,7 +575,7 @@ uint32_t kin__world_next(void)
         struct kin__player *player = &w->players[index];
         player->ran = ++w->steps;
         kin__lab_gate.touched = 0;
-        w->looks = 0;
+        w->looks = w->made_count = 0;
         if (index != KIN__CLOCK) {
             w->current = index;
             return index;

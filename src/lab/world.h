@@ -31,6 +31,7 @@
 #define KIN__WORLD_START INT64_C(1000000000000) /* when every execution begins */
 #define KIN__WORLD_EPOCH INT64_C(1700000000000000000) /* what the calendar shows at time 0 */
 #define KIN__WORLD_PATH 48u
+#define KIN__WORLD_MADE 16u
 
 /* An actor of the engine. */
 struct kin__player {
@@ -76,6 +77,10 @@ struct kin__world {
     uint64_t arrivals; /* parks so far */
     uint64_t idle;  /* steps in a row that have changed nothing */
     uint32_t looks; /* at the clock, in this step */
+    uint32_t made_count; /* pieces of memory that this step has made */
+    struct kin__made {
+        uintptr_t begin, end;
+    } made[KIN__WORLD_MADE];
     int64_t now;
     bool has_paid;   /* accounts of budgets have changed in this step */
     bool is_on;      /* an execution is under way: time and memory are the lab's */
@@ -164,11 +169,13 @@ static inline bool kin__world_looks(uint32_t oracle)
 
 /* ---- memory (heap.c, frame.c, worker.c) ---- */
 
+/* The step under way has made this. Nobody else knows of it before the step has ended, so that it
+ * is not among what the step touches; and must not be: where it lies hangs on what others have made
+ * before. */
+void kin__world_made(const void *what, size_t bytes);
 void kin__lab_heap_begin(void);
 /* Looks for what was not given back; then all of it is gone. */
 void kin__lab_heap_end(bool is_looking);
-/* From here on, until it is called again: memory that outlives the execution. */
-void kin__lab_heap_keep(bool keeps);
 void kin__lab_frames_begin(void);
 /* Frames in use, of all kinds. */
 uint32_t kin__lab_frames_used(void);

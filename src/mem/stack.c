@@ -115,8 +115,10 @@ static void segment_destroy(struct kin__stack_segment *segment)
 /* A segment of so many slots with their guards, or NULL. */
 static struct kin__stack_segment *segment_create(unsigned class_, uint32_t slots)
 {
+    KIN__LAB_KEEPS(true); /* the pool of stacks outlives an execution */
     struct kin__stack_segment *segment =
         kin__heap_alloc(sizeof(*segment) + slots * (sizeof(uint32_t) * 2));
+    KIN__LAB_KEEPS(false);
     if (!segment)
         return NULL;
 

@@ -62,7 +62,7 @@ static void note_disk(void)
     char text[OUTCOME_BYTES] = "", bytes[32];
     const struct kin__slot *at = NULL;
     while ((at = kin__disk_next(kin__disk_root(), at))) {
-        if (at->now->is_dir)
+        if (at->now->kind == KIN__NODE_DIR)
             continue;
         int64_t got = kin__disk_read(at->now, bytes, sizeof bytes - 1, 0);
         for (int64_t i = 0; i < got; i++)
@@ -77,7 +77,7 @@ static void note_disk(void)
 /* A file with this text, for certain. */
 static struct kin__node *lasting(const char *name, const char *text)
 {
-    struct kin__node *file = kin__disk_make(slot(name), false, 0600);
+    struct kin__node *file = kin__disk_make(slot(name), KIN__NODE_FILE, 0600);
     put(file, text, 0);
     kin_lab_assert(kin__disk_sync(file) == 0, "it is on the disk");
     kin_lab_assert(kin__disk_sync(kin__disk_root()) == 0, "its name, too");
@@ -135,8 +135,8 @@ KIN_TEST(what_comes_behind_a_lost_cut_is_lost, "")
 static int make_two(void *arg)
 {
     (void)arg;
-    put(kin__disk_make(slot("a"), false, 0600), "1", 0);
-    struct kin__node *file = kin__disk_make(slot("b"), false, 0600);
+    put(kin__disk_make(slot("a"), KIN__NODE_FILE, 0600), "1", 0);
+    struct kin__node *file = kin__disk_make(slot("b"), KIN__NODE_FILE, 0600);
     put(file, "2", 0);
     kin_lab_assert(kin__disk_sync(file) == 0, "what is in it");
     kin__disk_crash();
@@ -152,7 +152,7 @@ KIN_TEST(names_last_when_their_directory_does_and_each_by_itself, "")
 static int rename_over(void *arg)
 {
     lasting("a", "old");
-    struct kin__node *file = kin__disk_make(slot("b"), false, 0600);
+    struct kin__node *file = kin__disk_make(slot("b"), KIN__NODE_FILE, 0600);
     (void)arg;
     put(file, "new", 0);
     kin_lab_assert(kin__disk_sync(file) == 0, "what is in it");
@@ -169,7 +169,7 @@ KIN_TEST(a_rename_is_there_whole_or_not_at_all, "")
 
 static int rename_across(void *arg)
 {
-    struct kin__node *dir = kin__disk_make(slot("dir"), true, 0700);
+    struct kin__node *dir = kin__disk_make(slot("dir"), KIN__NODE_DIR, 0700);
     lasting("a", "text");
     struct kin__slot *there = kin__disk_slot(dir, "b", 1);
     (void)arg;
@@ -190,9 +190,9 @@ KIN_TEST(to_sync_one_directory_of_a_rename_is_enough, "")
 static int make_and_remove(void *arg)
 {
     (void)arg;
-    kin_lab_assert(kin__disk_make(slot("a"), false, 0600) != NULL, "made");
+    kin_lab_assert(kin__disk_make(slot("a"), KIN__NODE_FILE, 0600) != NULL, "made");
     kin_lab_assert(kin__disk_set(slot("a"), NULL), "removed");
-    kin_lab_assert(kin__disk_make(slot("a"), false, 0600) != NULL, "made again");
+    kin_lab_assert(kin__disk_make(slot("a"), KIN__NODE_FILE, 0600) != NULL, "made again");
     put(slot("a")->now, "2", 0);
     kin_lab_assert(kin__disk_sync(slot("a")->now) == 0, "what is in it");
     kin__disk_crash();
@@ -245,7 +245,7 @@ KIN_TEST(what_a_crash_has_left_is_on_the_disk, "")
 static int fill(void *arg)
 {
     static char much[1 << 20];
-    struct kin__node *file = kin__disk_make(slot("a"), false, 0600);
+    struct kin__node *file = kin__disk_make(slot("a"), KIN__NODE_FILE, 0600);
     int64_t at = 0, put = 1;
     (void)arg;
     while ((put = kin__disk_write(file, much, sizeof much, at)) > 0)

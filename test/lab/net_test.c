@@ -779,3 +779,66 @@ KIN_TEST(no_outcome_of_a_random_program_is_missed, "")
     }
     EXPECT(most > 1 || kin_test_scale() > 1);
 }
+
+/* ---- as the system does ---- */
+
+/* A path is a name on the disk, which outlives the listener. */
+static int bind_path(void *arg)
+{
+    static const char path[] = "/tmp/door";
+    struct stat about;
+    int listener, conn, file;
+    (void)arg;
+    KIN_LAB_OK(kin_unix_listen(path, NULL, &listener));
+    KIN_LAB_OK(kin_stat(path, &about));
+    kin_lab_assert(S_ISSOCK(about.st_mode), "it is one of a socket");
+    kin_lab_assert(kin_open(path, O_RDWR, 0, &file) == -ENXIO, "and no file");
+    KIN_LAB_OK(kin_rename(path, "/tmp/other"));
+    KIN_LAB_OK(kin_unix_connect("/tmp/other", &conn, KIN_NEVER));
+    kin_close(conn);
+    kin_close(listener);
+    kin_lab_assert(kin_unix_connect("/tmp/other", &conn, KIN_NEVER) == -ECONNREFUSED, "nobody");
+    kin_lab_assert(kin_unix_connect(path, &conn, KIN_NEVER) == -ENOENT, "no name");
+    kin_lab_assert(kin_unix_listen("/tmp/other", NULL, &listener) == -EADDRINUSE, "left behind");
+    KIN_LAB_OK(kin_unlink("/tmp/other"));
+    KIN_LAB_OK(kin_unix_listen("/tmp/other", NULL, &listener));
+    kin_close(listener);
+    return 0;
+}
+
+KIN_TEST(a_unix_socket_has_a_name_on_the_disk, "")
+{
+    expect_well(lab(KIN_LAB_ROUND_ROBIN, 1, bind_path, NULL));
+}
+
+/* Ports that were asked for are not chosen; a listener can be shut. */
+static int name_ports(void *arg)
+{
+    char at[KIN_ADDR_MAX], port[KIN_ADDR_MAX + 16];
+    int fds[4], conn, served;
+    (void)arg;
+    for (int i = 0; i < 3; i++) {
+        snprintf(port, sizeof port, "127.0.0.1:%d", 32768 + i);
+        KIN_LAB_OK(kin_tcp_listen(port, NULL, &fds[i]));
+    }
+    KIN_LAB_OK(kin_tcp_listen("[::]:0", NULL, &fds[3]));
+    KIN_LAB_OK(kin_local_addr(fds[3], at, sizeof at));
+    snprintf(port, sizeof port, "127.0.0.1%s", strrchr(at, ':'));
+    KIN_LAB_OK(kin_tcp_connect(port, &conn, KIN_NEVER));
+    KIN_LAB_OK(kin_accept(fds[3], &served, KIN_NEVER));
+    KIN_LAB_OK(kin_peer_addr(served, at, sizeof at));
+    kin_lab_assert(strstr(at, "127.0.0.1") != NULL, "it is known who came");
+    kin_close(conn);
+    kin_close(served);
+    KIN_LAB_OK(kin_shutdown(fds[3], SHUT_RD));
+    kin_lab_assert(kin_accept(fds[3], &served, KIN_NEVER) == -EINVAL, "it listens no more");
+    kin_lab_assert(kin_tcp_connect(port, &conn, KIN_NEVER) == -ECONNREFUSED, "at its port");
+    for (int i = 0; i < 4; i++)
+        kin_close(fds[i]);
+    return 0;
+}
+
+KIN_TEST(ports_and_addresses_are_as_of_the_system, "")
+{
+    expect_well(lab(KIN_LAB_ROUND_ROBIN, 1, name_ports, NULL));
+}

@@ -6,6 +6,7 @@
  */
 #include "lab/in_lab.h"
 
+#include <poll.h>
 #include <stdbool.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -310,7 +311,7 @@ KIN_TEST(one_direction_ends_and_the_other_goes_on, "")
 static int close_early(void *arg)
 {
     int fds[2];
-    char byte;
+    char byte, at[KIN_ADDR_MAX];
     (void)arg;
     KIN_LAB_OK(connect_two(fds));
     kin_close(fds[1]); /* all was read: the other end sees an end, and one write goes well */
@@ -319,9 +320,11 @@ static int close_early(void *arg)
     kin_lab_assert(kin_write(fds[0], "2", 1, NULL, KIN_NEVER) == -EPIPE, "then it is known");
     kin_close(fds[0]);
     KIN_LAB_OK(connect_two(fds));
-    KIN_LAB_OK(kin_write(fds[1], "lost", 4, NULL, KIN_NEVER));
+    KIN_LAB_OK(kin_write(fds[1], "4", 1, NULL, KIN_NEVER));
     KIN_LAB_OK(kin_write(fds[0], "unread", 6, NULL, KIN_NEVER));
     kin_close(fds[1]); /* something was not read */
+    kin_lab_assert(kin_peer_addr(fds[0], at, sizeof at) == -ENOTCONN, "with nobody any more");
+    kin_lab_assert(kin_read(fds[0], &byte, 1, KIN_NEVER) == 1, "what has arrived is there");
     kin_lab_assert(kin_read(fds[0], &byte, 1, KIN_NEVER) == -ECONNRESET, "a reset");
     kin_lab_assert(kin_read(fds[0], &byte, 1, KIN_NEVER) == 0, "which is told once");
     kin_close(fds[0]);
@@ -331,6 +334,101 @@ static int close_early(void *arg)
 KIN_TEST(a_close_is_an_end_or_a_reset, "")
 {
     expect_well(lab(KIN_LAB_ROUND_ROBIN, 1, close_early, NULL));
+}
+
+/* The end comes, then a reset: that is told as EPIPE, to whoever writes. */
+static int reset_late(void *arg)
+{
+    int fds[2];
+    char byte;
+    size_t done;
+    (void)arg;
+    KIN_LAB_OK(connect_two(fds));
+    KIN_LAB_OK(kin_write(fds[0], "unread", 6, NULL, KIN_NEVER));
+    KIN_LAB_OK(kin_shutdown(fds[1], SHUT_WR));
+    kin_close(fds[1]);
+    kin_lab_assert(kin_read(fds[0], &byte, 1, KIN_NEVER) == 0, "the end is first");
+    kin_lab_assert(kin_write(fds[0], "1", 1, &done, KIN_NEVER) == -EPIPE, "nobody reads");
+    kin_lab_assert(kin_shutdown(fds[0], SHUT_WR) == -ENOTCONN, "there is nothing to end");
+    kin_close(fds[0]);
+    KIN_LAB_OK(connect_two(fds));
+    KIN_LAB_OK(kin_shutdown(fds[1], SHUT_RDWR));
+    KIN_LAB_OK(kin_write(fds[0], "1", 1, NULL, KIN_NEVER));
+    kin_lab_assert(kin_write(fds[0], "2", 1, NULL, KIN_NEVER) == -EPIPE, "it was refused");
+    kin_lab_assert(kin_read(fds[1], &byte, 1, KIN_NEVER) == -ECONNRESET, "and both know");
+    close_two(fds);
+    return 0;
+}
+
+KIN_TEST(a_reset_behind_the_end_is_a_broken_pipe, "")
+{
+    expect_well(lab(KIN_LAB_ROUND_ROBIN, 1, reset_late, NULL));
+}
+
+/* The ends of a pipe are ready for what they can do, and for all when there is nobody else. */
+static int look_at_pipe(void *arg)
+{
+    int fds[2];
+    char byte, part[] = "part";
+    static char full[65000];
+    struct iovec parts[] = {{part, 4}, {full, 600}};
+    (void)arg;
+    if (pipe(fds) < 0)
+        return -EIO;
+    kin_lab_assert(kin_fd_wait(fds[0], POLLOUT, 0) == KIN_TIMEOUT, "one reads");
+    kin_lab_assert(kin_fd_wait(fds[1], POLLIN, 0) == KIN_TIMEOUT, "one writes");
+    KIN_LAB_OK(kin_write(fds[1], full, sizeof full, NULL, KIN_NEVER));
+    size_t done = 1;
+    kin_lab_assert(kin_writev(fds[1], parts, 2, &done, 0) == KIN_TIMEOUT, "too little room");
+    kin_lab_assert(done == 0, "for all of it or nothing");
+    kin_close(fds[0]);
+    kin_lab_assert(kin_fd_wait(fds[1], POLLIN | POLLOUT, 0) == (POLLIN | POLLOUT), "nobody");
+    kin_lab_assert(kin_write(fds[1], &byte, 1, NULL, 0) == -EPIPE, "reads");
+    kin_close(fds[1]);
+    return 0;
+}
+
+KIN_TEST(the_ends_of_a_pipe_are_ready_for_their_own, "")
+{
+    expect_well(lab(KIN_LAB_ROUND_ROBIN, 1, look_at_pipe, NULL));
+}
+
+/* ---- memory ---- */
+
+static long resident_pages(void)
+{
+    long all = 0, resident = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (!file || fscanf(file, "%ld %ld", &all, &resident) != 2)
+        resident = 0;
+    if (file)
+        fclose(file);
+    return resident;
+}
+
+/* Many connections, one after the other. */
+static int come_and_go(void *grown)
+{
+    int fds[2];
+    long before = 0;
+    for (int i = 0; i < 5000; i++) {
+        if (i == 500)
+            before = resident_pages();
+        if (pipe(fds) < 0)
+            return -EIO;
+        KIN_LAB_OK(kin_write(fds[1], "1", 1, NULL, KIN_NEVER));
+        close_two(fds);
+    }
+    if (*(long *)grown == 0) /* in the first run: others find what it has left */
+        *(long *)grown = resident_pages() - before;
+    return 0;
+}
+
+KIN_TEST(memory_of_connections_that_are_over_is_used_again, "")
+{
+    long grown = 0;
+    expect_well(lab(KIN_LAB_ROUND_ROBIN, 1, come_and_go, &grown));
+    EXPECT_LT(grown, 3000); /* not a page for each: there is a table, and what tasks did */
 }
 
 /* ---- faults ---- */
@@ -356,7 +454,7 @@ static int measure(void *arg)
         rc = kin_read_full(fds[1], buf + got, 8 - (size_t)got, &done, KIN_NEVER);
         kin_lab_assert(rc < 0 || memcmp(buf, "12345678", 8) == 0, "all of them");
     }
-    resets += got == -ECONNRESET || rc == -ECONNRESET;
+    resets += got == -ECONNRESET || got == -EPIPE || rc == -ECONNRESET;
     late += kin_now() > began;
     close_two(fds);
     return 0;
