@@ -9,6 +9,10 @@
  * accesses are compared with each other: two of them that nothing orders, of which one writes, are
  * a data race, whether or not they come close to each other.
  *
+ *     #include <kin/atoms.h>
+ *     #include <stdatomic.h>
+ *     #include <stdio.h>
+ *
  *     static atomic_int ready;
  *     static int value;
  *     static bool is_ready(void *arg)
@@ -41,7 +45,7 @@
  *         return rc != 0;
  *     }
  *
- *     cc -fsanitize=thread -c test.c
+ *     cc -fsanitize=thread -g -c test.c $(pkg-config --cflags kin-atoms)
  *     cc test.o $(pkg-config --libs kin-atoms)
  *
  * What a run may do: it is begun anew some hundred thousand times a second, so everything that it

@@ -89,8 +89,8 @@ static int complain(const char *path, int status)
     struct kin__text text;
     kin__text_init(&text, memory, sizeof(memory));
     kin__text_printf(&text, "kin record: %s: %s", path,
-                     status == -EINVAL || status == -EBADMSG || status == -ENODATA
-                         ? "it is no record, or not a whole one"
+                     status == -EINVAL || status == -EBADMSG
+                         ? "it is no record, or a broken one"
                          : kin_status_text(status));
     kin__text_end_line(&text);
     kin__plat_write(2, text.buf, text.len);
@@ -169,9 +169,11 @@ static bool make_words(const struct kin__dump *dump, const struct wish *wish, st
     kin__text_printf(out, "%zu tasks, %zu decisions", dump->task_count - 1, dump->event_count);
     if (dump->lost)
         kin__text_printf(out, ", %llu earlier ones are lost", (unsigned long long)dump->lost);
-    kin__text_char(out, '\n');
+    kin__text_str(out, dump->is_cut ? "; the file ends before the record does\n" : "\n");
     for (size_t i = first; i < dump->event_count; i++) {
         uint64_t ns = dump->events[i].ns;
+        if (ns >= dump->whole && i > first && dump->events[i - 1].ns < dump->whole)
+            kin__text_str(out, "---- from here on nothing is lost\n");
         kin__text_printf(out, "%12llu.%03u us  ", (unsigned long long)ns / 1000,
                          (unsigned)(ns % 1000));
         kin__dump_say(dump, &dump->events[i], out);

@@ -196,14 +196,30 @@ bool kin__dump_story(const struct kin__dump *dump, struct kin__story *story)
 
 /* ---- the trace ---- */
 
+/* What goes on in a ring. */
+struct track {
+    uint64_t since;
+    uint32_t task;   /* who runs since then; 0 with is_open: the worker sleeps, or nobody knows */
+    uint32_t latest; /* the last event, plus 1 */
+    bool is_open, is_asleep;
+};
+
+struct trace {
+    const struct kin__dump *dump;
+    struct kin__text *out;
+    struct track *tracks;
+    uint32_t *lenders; /* of tasks: who lent each its stack */
+    struct kin__room track_room, lender_room;
+};
+
 static void put_us(struct kin__text *out, uint64_t ns)
 {
     kin__text_printf(out, "%llu.%03u", (unsigned long long)(ns / 1000), (unsigned)(ns % 1000));
 }
 
-static unsigned track_of(const struct kin__dump *dump, const struct kin__dump_event *event)
+static unsigned number_of(const struct kin__dump *dump, uint16_t ring)
 {
-    return event->ring == KIN__DUMP_OUTSIDE ? dump->workers : event->ring;
+    return ring == KIN__DUMP_OUTSIDE ? dump->workers : ring;
 }
 
 static bool ends_slice(uint8_t kind)
@@ -212,41 +228,86 @@ static bool ends_slice(uint8_t kind)
            kind == KIN__TAPE_END || kind == KIN__TAPE_AWAKE;
 }
 
-/* A slice of a task, or the sleep of a worker: from begin to end, NULL: as far as is known. */
-static void put_slice(struct kin__text *out, const struct kin__dump *dump,
-                      const struct kin__dump_event *begin, const struct kin__dump_event *end)
+/* A span of a track with a name, and what comes after it. */
+static void put_span(const struct trace *trace, uint16_t ring, const uint64_t span[2],
+                     const char *const words[2])
 {
-    uint64_t until = end ? end->ns : dump->events[dump->event_count - 1].ns;
-    bool is_asleep = begin->kind == KIN__TAPE_SLEEP;
-    char memory[256];
-    struct kin__text words;
-    kin__text_init(&words, memory, sizeof(memory));
-    if (end && ends_slice(end->kind) && !is_asleep)
-        put_words(dump, end, &words);
-    kin__text_printf(out, ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%u,\"ts\":", track_of(dump, begin));
-    put_us(out, begin->ns);
+    struct kin__text *out = trace->out;
+    kin__text_printf(out, ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%u,\"ts\":",
+                     number_of(trace->dump, ring));
+    put_us(out, span[0]);
     kin__text_str(out, ",\"dur\":");
-    put_us(out, until - begin->ns);
+    put_us(out, span[1] - span[0]);
     kin__text_str(out, ",\"name\":");
-    kin__chrome_string(out, is_asleep ? "sleeps" : path_of(dump, begin->task));
+    kin__chrome_string(out, words[0]);
     kin__text_str(out, ",\"args\":{\"then\":");
-    kin__chrome_string(out, memory);
+    kin__chrome_string(out, words[1]);
     kin__text_str(out, "}}");
 }
 
-static void put_instant(struct kin__text *out, const struct kin__dump *dump,
-                        const struct kin__dump_event *event)
+/* Ends what goes on in a ring: with an event of it; NULL: as far as is known. */
+static void close_track(struct trace *trace, uint16_t ring, const struct kin__dump_event *end)
+{
+    const struct kin__dump *dump = trace->dump;
+    struct track *track = &trace->tracks[ring];
+    char memory[256];
+    struct kin__text then;
+    if (!track->is_open)
+        return;
+    const uint64_t span[2] = {track->since,
+                              end ? end->ns : dump->events[dump->event_count - 1].ns};
+    kin__text_init(&then, memory, sizeof(memory));
+    if (end && ends_slice(end->kind) && !track->is_asleep)
+        put_words(dump, end, &then);
+    put_span(trace, ring, span,
+             (const char *const[]){track->is_asleep ? "sleeps" : path_of(dump, track->task),
+                                   memory});
+    track->is_open = false;
+}
+
+static void open_track(struct trace *trace, const struct kin__dump_event *event, uint32_t task)
+{
+    struct track *track = &trace->tracks[event->ring];
+    track->since = event->ns;
+    track->task = task;
+    track->is_open = true;
+    track->is_asleep = event->kind == KIN__TAPE_SLEEP;
+}
+
+static void put_instant(const struct trace *trace, const struct kin__dump_event *event)
 {
     char memory[512];
     struct kin__text words;
     kin__text_init(&words, memory, sizeof(memory));
-    kin__dump_say(dump, event, &words);
-    kin__text_printf(out, ",\n{\"ph\":\"i\",\"s\":\"t\",\"pid\":1,\"tid\":%u,\"ts\":",
-                     track_of(dump, event));
-    put_us(out, event->ns);
-    kin__text_str(out, ",\"name\":");
-    kin__chrome_string(out, memory);
-    kin__text_str(out, "}");
+    kin__dump_say(trace->dump, event, &words);
+    kin__text_printf(trace->out, ",\n{\"ph\":\"i\",\"s\":\"t\",\"pid\":1,\"tid\":%u,\"ts\":",
+                     number_of(trace->dump, event->ring));
+    put_us(trace->out, event->ns);
+    kin__text_str(trace->out, ",\"name\":");
+    kin__chrome_string(trace->out, memory);
+    kin__text_str(trace->out, "}");
+}
+
+/* One event. Who lends its stack goes on, without a note, at the end of the child on it. */
+static void put_event(struct trace *trace, size_t i)
+{
+    const struct kin__dump_event *events = trace->dump->events, *event = &events[i];
+    struct track *track = &trace->tracks[event->ring];
+    uint32_t *lender = &trace->lenders[event->task];
+    bool begins = event->kind == KIN__TAPE_RUN || event->kind == KIN__TAPE_SLEEP;
+    if (begins || ends_slice(event->kind))
+        close_track(trace, event->ring, event);
+    else
+        put_instant(trace, event);
+    if (event->kind == KIN__TAPE_RUN) {
+        bool is_lent = track->latest && events[track->latest - 1].kind == KIN__TAPE_LEND;
+        *lender = is_lent ? events[track->latest - 1].task : 0;
+    }
+    if (begins)
+        open_track(trace, event, event->task);
+    else if (event->kind == KIN__TAPE_END && *lender)
+        open_track(trace, event, *lender);
+    track->latest = (uint32_t)i + 1;
 }
 
 static void put_tracks(struct kin__text *out, const struct kin__dump *dump)
@@ -263,34 +324,41 @@ static void put_tracks(struct kin__text *out, const struct kin__dump *dump)
     }
 }
 
+/* What rings have lost is a span from the beginning on. */
+static void put_losses(const struct trace *trace)
+{
+    const struct kin__dump *dump = trace->dump;
+    for (size_t i = 0; i < dump->ring_count; i++) {
+        const struct kin__dump_ring *ring = &dump->rings[i];
+        char memory[64];
+        struct kin__text lost;
+        if (!ring->lost || ring->since == UINT64_MAX)
+            continue;
+        kin__text_init(&lost, memory, sizeof(memory));
+        kin__text_printf(&lost, "%llu decisions are lost", (unsigned long long)ring->lost);
+        put_span(trace, ring->ring, (const uint64_t[]){0, ring->since},
+                 (const char *const[]){memory, ""});
+    }
+}
+
 bool kin__dump_trace(const struct kin__dump *dump, struct kin__text *out)
 {
-    struct kin__room room = {NULL, 0}; /* for each ring what has begun there, plus 1 */
+    struct trace trace = {.dump = dump, .out = out};
     size_t rings = (size_t)KIN__DUMP_OUTSIDE + 1;
-    if (!kin__room_fits(&room, rings, sizeof(uint32_t)))
-        return false;
-    uint32_t *begun = memset(room.base, 0, rings * sizeof(uint32_t));
+    bool is_good = kin__room_fits(&trace.track_room, rings, sizeof(*trace.tracks)) &&
+                   kin__room_fits(&trace.lender_room, dump->task_count, sizeof(*trace.lenders));
+    trace.tracks = trace.track_room.base; /* new rooms are all zero */
+    trace.lenders = trace.lender_room.base;
     kin__text_str(out, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n{\"ph\":\"M\",\"pid\":1,"
                        "\"tid\":0,\"name\":\"process_name\",\"args\":{\"name\":\"kin\"}}");
     put_tracks(out, dump);
-    for (size_t i = 0; i < dump->event_count; i++) {
-        const struct kin__dump_event *event = &dump->events[i];
-        uint32_t *since = &begun[event->ring];
-        bool begins = event->kind == KIN__TAPE_RUN || event->kind == KIN__TAPE_SLEEP;
-        if (*since && (begins || ends_slice(event->kind))) {
-            put_slice(out, dump, &dump->events[*since - 1], event);
-            *since = 0;
-        }
-        if (begins)
-            *since = (uint32_t)i + 1;
-        else if (!ends_slice(event->kind))
-            put_instant(out, dump, event);
-    }
-    for (size_t ring = 0; ring < rings; ring++) {
-        if (begun[ring])
-            put_slice(out, dump, &dump->events[begun[ring] - 1], NULL);
-    }
+    put_losses(&trace);
+    for (size_t i = 0; is_good && i < dump->event_count; i++)
+        put_event(&trace, i);
+    for (size_t i = 0; is_good && i < dump->ring_count; i++)
+        close_track(&trace, dump->rings[i].ring, NULL);
     kin__text_str(out, "\n]}\n");
-    kin__room_release(&room);
-    return true;
+    kin__room_release(&trace.track_room);
+    kin__room_release(&trace.lender_room);
+    return is_good;
 }

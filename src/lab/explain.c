@@ -297,8 +297,8 @@ static void tell(const struct schedule *schedule, const struct change *change,
         put_step(&text, story, b, b->first + change->front - 1);
         kin__text_str(&text, "  the other way round the run passes\n");
     } else if (!has_fault) {
-        kin__text_str(&text, "explain:  no two steps can change places so that the run passes: the "
-                             "failure does not\n          hang on their order\n");
+        kin__text_str(&text, "explain:  no two steps can change places so that the run passes; it "
+                             "takes more than\n          one change, or no order helps\n");
     }
     kin__text_char(&text, '\n');
     kin__main_say(STDOUT_FILENO, &text);

@@ -15,10 +15,12 @@
 #include "lab/record.h"
 #include "plat/plat.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define LINE_BYTES 2048u
+#define JSON_BYTES 8192u /* texts of a failure, every byte of them written as six */
 #define PROGRESS_NS INT64_C(100000000)
 #define SWEEP_NS INT64_C(2000000000) /* of a sweep, unless somebody says otherwise */
 
@@ -118,6 +120,21 @@ static void end_progress(struct progress *progress)
 
 /* ---- one test ---- */
 
+static const char *under_way; /* the test that runs; NULL: none does */
+
+/* A test that calls exit has not passed, whatever it says. */
+static void on_exit_of_test(void)
+{
+    char memory[256];
+    struct kin__text text;
+    if (!under_way)
+        return;
+    kin__text_init(&text, memory, sizeof(memory));
+    kin__text_printf(&text, "FAIL  %.100s: it called exit in the middle of a run\n", under_way);
+    kin__main_say(STDOUT_FILENO, &text);
+    _exit(1);
+}
+
 static void configure(const struct kin__options *options, const struct kin_lab_test *test,
                       struct kin_lab_config *config)
 {
@@ -182,7 +199,9 @@ void kin__main_run(const struct kin__options *options, const struct kin_lab_conf
         used.executions_max = options->runs;
         kin__lab_wish.seeds = options->seeds;
     }
+    under_way = test->name;
     out->status = kin_lab_run(&used, test->fn, NULL, &out->report);
+    under_way = NULL;
     out->runs = kin__lab_wish.result.runs;
     out->steps = kin__lab_wish.result.steps;
     end_progress(&progress);
@@ -309,7 +328,7 @@ static void put_failure(const struct kin__options *options, const struct kin_lab
 int kin__main_tell(const struct kin__options *options, const struct kin_lab_test *test,
                    const struct kin__verdict *verdict)
 {
-    char memory[LINE_BYTES];
+    char memory[JSON_BYTES];
     struct kin__text text;
     bool has_failed = verdict->status < 0 || verdict->result.failures;
     kin__text_init(&text, memory, sizeof(memory));
@@ -445,6 +464,9 @@ int kin_lab_main(int argc, char **argv)
     kin__text_init(&error, memory, sizeof(memory));
     if (kin__options_read(&options, argc, argv, &error) < 0)
         return complain(&options, memory);
+    static bool is_watched;
+    if (!is_watched)
+        is_watched = atexit(on_exit_of_test) == 0;
     switch (options.ask) {
     case KIN__ASK_HELP: return print_help(&options);
     case KIN__ASK_VERSION: return print_version();

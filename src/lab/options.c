@@ -11,6 +11,7 @@
 
 #include <string.h>
 
+#define DEPTH_MAX 32u     /* of PCT, as KIN__PCT_DEPTH_MAX of lab/state.h */
 #define REPORTS "kin-lab" /* where reports go unless somebody says otherwise */
 
 struct reading {
@@ -117,15 +118,17 @@ static int64_t time_of(struct reading *r, const char *text)
 
 static void read_seeds(struct reading *r, const char *text)
 {
-    uint64_t first, last;
+    uint64_t first = 0, last = 0;
     const char *at = text;
+    if (r->is_failed)
+        return;
     bool is_good = take_number(&at, &first);
     last = is_good ? first : 0;
     if (is_good && strncmp(at, "..", 2) == 0) {
         at += 2;
         is_good = take_number(&at, &last);
     }
-    if (!is_good || *at || last < first || last - first == UINT64_MAX) {
+    if (!is_good || *at || last < first || first == 0) { /* 0 says that there is none */
         kin__text_printf(r->error, "%s: '%.60s' is no seed and no range such as 1..1000", r->name,
                          text);
         r->is_failed = true;
@@ -166,15 +169,18 @@ static void read_strategy(struct reading *r, const char *text)
         if (!text[length])
             return;
         if (strategies[i].number == DEPTH)
-            r->out->depth = (unsigned)number_of(r, text + length + 1, 1, 1000);
+            r->out->depth = (unsigned)number_of(r, text + length + 1, 1, DEPTH_MAX);
         else if (strategies[i].number == PREEMPTIONS)
             r->out->preemptions = (unsigned)number_of(r, text + length + 1, 1, 1000);
         else
             fail(r, r->name, "this strategy takes no number");
         return;
     }
+    if (r->is_failed)
+        return;
     kin__text_printf(r->error,
-                     "%s: unknown strategy '%.60s'; there are auto, rr, random, pct:d, urw, dpor:c, dfs:c",
+                     "%s: unknown strategy '%.60s'; there are auto, rr, random, pct:d, urw, "
+                     "dpor:c, dfs:c",
                      r->name, text);
     r->is_failed = true;
 }

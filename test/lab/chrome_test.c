@@ -5,6 +5,7 @@
 #include "kin_test.h"
 
 #include "failure.h"
+#include "json.h"
 #include "lab/chrome.h"
 
 #include <string.h>
@@ -21,62 +22,6 @@ static void write_trace(struct kin__engine *engine)
     kin__chrome_write(&text, &finding, &story);
     EXPECT(!kin__text_is_full(&text));
     kin__story_forget(&story);
-}
-
-/* Behind a string that begins at at; ends the test where it is none. */
-static const char *behind_string(const char *at)
-{
-    EXPECT_EQ(*at, '"');
-    for (at++; *at != '"'; at++) {
-        EXPECT(*at >= ' ' && *at < 0x7f);
-        if (*at == '\\') {
-            at++;
-            EXPECT(strchr("\"\\/bfnrtu", *at) != NULL);
-        }
-    }
-    return at + 1;
-}
-
-/* A checker without recursion: what may come next, and a stack of brackets. */
-static void check_json(const char *at)
-{
-    char stack[32];
-    unsigned depth = 0;
-    bool is_value = true; /* a value must come; else a comma or an end */
-    do {
-        at += strspn(at, " \n");
-        if (is_value && (*at == '{' || *at == '[')) {
-            EXPECT_LT(depth, 32);
-            stack[depth++] = *at++;
-            at += strspn(at, " \n");
-            is_value = !(*at == '}' || *at == ']');
-        } else if (is_value) {
-            if (*at == '"') {
-                at = behind_string(at);
-            } else {
-                size_t length = strspn(at, "-0123456789truefalsn");
-                EXPECT_GT(length, 0);
-                at += length;
-            }
-            is_value = false;
-        } else if (*at == ',') {
-            at++;
-            is_value = true;
-        } else {
-            EXPECT_GT(depth, 0);
-            EXPECT_EQ(*at, stack[depth - 1] == '{' ? '}' : ']');
-            at++;
-            depth--;
-        }
-        at += strspn(at, " \n");
-        if (is_value && stack[depth - 1] == '{') { /* a name comes first */
-            at = behind_string(at);
-            EXPECT_EQ(*at, ':');
-            at++;
-        }
-    } while (depth > 0);
-    at += strspn(at, " \n");
-    EXPECT_EQ(*at, '\0');
 }
 
 KIN_TEST(a_trace_is_valid_json, "")

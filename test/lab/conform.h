@@ -20,7 +20,8 @@
  *
  * In the environment KIN_LAB_RUNS says how many schedules of each kind a test gets, KIN_LAB_REPORTS
  * names a directory for the files of a failure, and KIN_LAB_REPLAY is such a file, which is then
- * followed instead.
+ * followed instead. KIN_LAB_SWEEP is a kind of fault that happens in each place of the run by turns
+ * instead: what a test expects need not hold then, what the oracles look at must.
  */
 #ifndef KIN_TEST_CONFORM_H
 #define KIN_TEST_CONFORM_H
@@ -40,6 +41,7 @@
 
 #define CONFORM_STEPS 40000u /* of all runs of a test by one strategy; fewer if each has few */
 #define CONFORM_RUNS_MAX 200u
+#define CONFORM_SWEPT_MAX 2000u
 #define CONFORM_DPOR_NS INT64_C(50000000) /* runs that turn out to be known are not counted */
 
 /* What aborts the process is not for the lab: a fork has no place in a run. */
@@ -73,10 +75,41 @@ static void conform(const char *name, void (*body)(void));
 
 static jmp_buf conform_out; /* of a body that has failed outside of any task */
 
+/* What can be swept: programs that take no care of it leak when they fail. */
+static const struct conform_kind {
+    const char *name;
+    uint32_t fault;
+} conform_kinds[] = {{"oom", KIN_FAULT_OOM}, {"cancel", KIN_FAULT_CANCEL},
+                     {"deadline", KIN_FAULT_DEADLINE}, {"budget", KIN_FAULT_BUDGET}};
+static uint32_t conform_fault; /* that is swept; 0: none */
+static unsigned conform_turns;
+
+/* Something has gone wrong on purpose: the run ends here, and nobody is to blame. */
+static void conform_stop(void)
+{
+    bool is_task = kin__world.is_running && kin__task_self();
+    if (is_task) {
+        kin__world_kill();
+        kin_fail(-ECANCELED, "the test expects too much of a run with faults");
+    }
+    if (!kin__world.is_running)
+        longjmp(conform_out, 1);
+}
+
+/* A test that looks for something again and again does not find it any more. */
+__attribute__((unused)) static int conform_yield(void)
+{
+    if (conform_fault && kin_in_lab() && kin__lab_faults_fired() && ++conform_turns > 300)
+        conform_stop();
+    return kin_yield();
+}
+#define kin_yield() conform_yield()
+
 static int conform_run(void *body)
 {
     void (*fn)(void);
     memcpy(&fn, body, sizeof(fn));
+    conform_turns = 0;
     if (setjmp(conform_out) == 0)
         fn();
     return 0;
@@ -85,6 +118,8 @@ static int conform_run(void *body)
 /* An expectation has failed. What fails on the lab's own stack ends the process, as ever. */
 static void conform_failed(const char *text)
 {
+    if (conform_fault && kin_in_lab() && kin__lab_faults_fired())
+        conform_stop();
     static char line[512];
     size_t at = 0;
     for (; *text && at + 1 < sizeof(line); text++) {
@@ -141,11 +176,38 @@ static uint64_t conform_by(enum kin_lab_strategy strategy, uint64_t runs, const 
     return report.executions ? report.steps / report.executions : 0;
 }
 
+/* Each fault in each place of the run by turns. Loops of a test may still look in vain, and a
+ * signal for which nobody waits any more ends the process by right. */
+static void conform_swept(void (*body)(void))
+{
+    struct kin_lab_config config = KIN_LAB_CONFIG_INIT;
+    struct kin_lab_report report = {0};
+    config.strategy = KIN_LAB_ROUND_ROBIN;
+    config.executions_max = CONFORM_SWEPT_MAX;
+    config.seed = kin_test_seed();
+    config.faults = conform_fault | KIN_FAULT_EACH;
+    config.oracles = KIN_ORACLE_WAKE | KIN_ORACLE_ORPHAN | KIN_ORACLE_LEAK | KIN_ORACLE_ORDER |
+                     KIN_ORACLE_BUDGET;
+    config.report_dir = getenv("KIN_LAB_REPORTS");
+    int rc = kin_lab_run_host(&config, conform_run, &body, &report);
+    if (rc == KIN_STUCK || (rc < 0 && strcmp(report.oracle, "signal") == 0))
+        return;
+    if (rc < 0)
+        printf("%s\n", report.text);
+    EXPECT_EQ(rc, 0);
+}
+
 static void conform(const char *name, void (*body)(void))
 {
     static const char *const turns[] = {CONFORM_ONLY_TURNS NULL};
-    const char *wanted = getenv("KIN_LAB_RUNS");
+    const char *wanted = getenv("KIN_LAB_RUNS"), *sweep = getenv("KIN_LAB_SWEEP");
     kin_test_on_fail = conform_failed;
+    for (size_t i = 0; sweep && i < sizeof(conform_kinds) / sizeof(conform_kinds[0]); i++)
+        conform_fault |= strcmp(sweep, conform_kinds[i].name) == 0 ? conform_kinds[i].fault : 0;
+    if (conform_fault) {
+        conform_swept(body);
+        return;
+    }
     uint64_t steps = conform_by(KIN_LAB_ROUND_ROBIN, 1, name, body);
     if (steps == 0 || conform_lists(turns, name))
         return;

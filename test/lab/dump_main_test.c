@@ -28,6 +28,9 @@ static void begin(void)
     EXPECT(file && fputs(record, file) >= 0 && fclose(file) == 0);
     file = fopen("bad", "w");
     EXPECT(file && fputs("something else\n", file) >= 0 && fclose(file) == 0);
+    file = fopen("short", "w");
+    size_t size = (size_t)(strstr(record, "1234") - record) + 2;
+    EXPECT(file && fwrite(record, 1, size, file) == size && fclose(file) == 0);
 }
 
 static void end(void)
@@ -79,6 +82,9 @@ KIN_TEST(a_record_is_told, "")
     EXPECT(strstr(out, "root waits, nursery\n") != NULL);
     EXPECT_EQ(command("good --last 1"), 0);
     EXPECT(strstr(out, "root/0 ends with 0\n") && !strstr(out, "nursery"));
+    EXPECT_EQ(command("short"), 0);
+    EXPECT(strstr(out, "2 tasks, 3 decisions, 3 earlier ones are lost; the file ends before the "
+                       "record does\n") != NULL);
     end();
 }
 

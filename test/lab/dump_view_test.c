@@ -5,6 +5,8 @@
  */
 #include "kin_test.h"
 
+#include "json.h"
+
 #include "lab/dump.h"
 #include "lab/picture.h"
 
@@ -81,24 +83,22 @@ KIN_TEST(a_record_becomes_a_picture, "")
     kin__dump_release(&dump);
 }
 
-/* Brackets and braces outside of strings are in pairs. */
-static void check_json(const char *json)
+/* The spans of each track come one after the other. */
+static void check_tracks(const char *trace)
 {
-    char open[16];
-    size_t depth = 0;
-    bool is_string = false;
-    for (; *json; json++) {
-        if (is_string && *json == '\\')
-            json++;
-        else if (*json == '"')
-            is_string = !is_string;
-        else if (!is_string && (*json == '{' || *json == '['))
-            EXPECT(depth < 16 && (open[depth++] = *json) != 0);
-        else if (!is_string && (*json == '}' || *json == ']'))
-            EXPECT(depth > 0 && open[--depth] == (*json == '}' ? '{' : '['));
+    double until[8] = {0};
+    unsigned spans = 0;
+    for (const char *at = trace; (at = strstr(at, "{\"ph\":\"X\"")); at++) {
+        unsigned track;
+        double begin, length;
+        EXPECT_EQ(sscanf(at, "{\"ph\":\"X\",\"pid\":1,\"tid\":%u,\"ts\":%lf,\"dur\":%lf", &track,
+                         &begin, &length), 3);
+        EXPECT_LT(track, 8);
+        EXPECT(begin + 0.0001 >= until[track] && length >= 0);
+        until[track] = begin + length;
+        spans++;
     }
-    EXPECT_EQ(depth, 0);
-    EXPECT(!is_string);
+    EXPECT_EQ(spans, 7);
 }
 
 KIN_TEST(a_record_becomes_a_trace_in_real_time, "")
@@ -108,10 +108,49 @@ KIN_TEST(a_record_becomes_a_trace_in_real_time, "")
     kin__text_init(&out, memory, sizeof(memory));
     EXPECT(kin__dump_trace(&dump, &out));
     check_json(memory);
+    check_tracks(memory);
     EXPECT(strstr(memory, "\"tid\":0,\"ts\":1.000,\"dur\":0.200,\"name\":\"root\"") != NULL);
     EXPECT(strstr(memory, "\"tid\":1,\"ts\":1.130,\"dur\":0.010,\"name\":\"root/0\"") != NULL);
     EXPECT(strstr(memory, "\"ts\":1.600,\"dur\":0.200,\"name\":\"sleeps\"") != NULL);
     EXPECT(strstr(memory, "\"ts\":1.900,\"dur\":0.400,\"name\":\"root/0\"") != NULL); /* open */
     EXPECT(strstr(memory, "\"tid\":2,\"ts\":2.300") != NULL);
+    /* what worker 0 has lost */
+    EXPECT(strstr(memory,
+                  "\"tid\":0,\"ts\":0.000,\"dur\":1.000,\"name\":\"5 decisions are lost\""));
+    EXPECT(strstr(memory, "\"worker 0\"") && strstr(memory, "\"others\""));
     kin__dump_release(&dump);
+}
+
+KIN_TEST(who_lends_its_stack_goes_on_in_the_trace_when_the_child_ends, "")
+{
+    struct kin__text out;
+    snprintf(text, sizeof text, "%s",
+             "kinrecord 1\nworkers 1\ntask 1 root - 0x1\ntask 2 root/0 - 0x2\nring 0 0\n"
+             "1000 run 1 0 0\n1100 lend 1 0 0\n1100 run 2 0 0\n1200 end 2 0 0\n1500 end 1 0 0\n"
+             "end\n");
+    dump = (struct kin__dump){0};
+    EXPECT_EQ(kin__dump_read(&dump, text, strlen(text)), 0);
+    kin__text_init(&out, memory, sizeof(memory));
+    EXPECT(kin__dump_trace(&dump, &out));
+    check_json(memory);
+    EXPECT(strstr(memory, "\"ts\":1.200,\"dur\":0.300,\"name\":\"root\"") != NULL);
+    kin__dump_release(&dump);
+}
+
+KIN_TEST(any_name_and_no_event_make_a_trace, "")
+{
+    static const char *const texts[] = {
+        "kinrecord 1\nend\n", "kinrecord 1\nring 0 7\nend\n",
+        ("kinrecord 1\nworkers 1\ntask 1 root %ff%0a%22\\ 0x1\nring 0 0\n1 run 1 0 0\n"
+         "2 park 1 %22%01%c3%a4\\ 0\n3 report 1 -9999 0\nend\n")};
+    for (unsigned i = 0; i < 3; i++) {
+        struct kin__text out;
+        snprintf(text, sizeof text, "%s", texts[i]);
+        dump = (struct kin__dump){0};
+        EXPECT_EQ(kin__dump_read(&dump, text, strlen(text)), 0);
+        kin__text_init(&out, memory, sizeof(memory));
+        EXPECT(kin__dump_trace(&dump, &out));
+        check_json(memory);
+        kin__dump_release(&dump);
+    }
 }

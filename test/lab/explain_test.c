@@ -101,6 +101,7 @@ KIN_TEST(what_fails_in_any_order_is_said_to, "")
     EXPECT_EQ(explain("fails_always"), 1);
     EXPECT_EQ(clear(), 3);
     EXPECT(strstr(main_out, "explain:  no two steps can change places") != NULL);
+    EXPECT(strstr(main_out, "or no order helps") != NULL);
 }
 
 KIN_TEST(a_fault_is_named, "")

@@ -6,6 +6,8 @@
 
 #include "run_main.h"
 
+#include <sys/wait.h>
+
 #include <kin/kin.h>
 
 /* ---- the program ---- */
@@ -81,6 +83,24 @@ static bool says(const char *text)
 
 /* ---- tests ---- */
 
+static bool does_exit; /* whether the next one does what it must not */
+
+KIN_LAB(goes_without_a_word, .strategy = KIN_LAB_ROUND_ROBIN)
+{
+    if (does_exit)
+        exit(0);
+    return 0;
+}
+
+#define EIGHT "\001\001\001\001\001\001\001\001"
+#define SIXTY_FOUR EIGHT EIGHT EIGHT EIGHT EIGHT EIGHT EIGHT EIGHT
+
+KIN_LAB(tells_nothing_readable, .strategy = KIN_LAB_ROUND_ROBIN)
+{
+    kin_lab_assert(false, SIXTY_FOUR SIXTY_FOUR SIXTY_FOUR SIXTY_FOUR SIXTY_FOUR SIXTY_FOUR);
+    return 0;
+}
+
 KIN_TEST(a_test_that_passes_is_one_line, "")
 {
     EXPECT_EQ(run_main("t adds_at"), 0);
@@ -132,6 +152,27 @@ KIN_TEST(ranges_of_seeds_are_run_one_by_one, "")
     EXPECT(says("\"runs\":50,"));
     EXPECT_EQ(run_main("t adds_at -s random --seeds 1..50 -n 20 --json"), 0);
     EXPECT(says("\"runs\":20,"));
+}
+
+KIN_TEST(a_test_that_calls_exit_has_failed, "")
+{
+    int how = 0;
+    pid_t pid = fork();
+    EXPECT(pid >= 0);
+    if (pid == 0) {
+        does_exit = true;
+        _exit(run_main("t without_a_word --no-files") == 0 ? 0 : 2);
+    }
+    EXPECT_EQ(waitpid(pid, &how, 0), pid);
+    EXPECT(WIFEXITED(how));
+    EXPECT_EQ(WEXITSTATUS(how), 1);
+    EXPECT_EQ(run_main("t without_a_word"), 0);
+}
+
+KIN_TEST(json_is_whole_whatever_the_text, "")
+{
+    EXPECT_EQ(run_main("t readable --json --no-files"), 1);
+    EXPECT_STR(main_out + strlen(main_out) - 2, "}\n");
 }
 
 KIN_TEST(json_is_one_line_for_each_test, "")

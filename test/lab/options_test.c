@@ -151,7 +151,8 @@ KIN_TEST(whatever_is_wrong_is_answered_with_one_line, "")
     static const char *const lines[] = {
         "t --nonsense",      "t -Z",              "t --seed",          "t --seed x",
         "t --seed 1..",      "t --seeds 5..4",    "t --seed 18446744073709551616",
-        "t --seed -1",       "t --seed 0x",       "t --seed 1...3",
+        "t --seed -1",       "t --seed 0x",       "t --seed 1...3",    "t --seed 0",
+        "t --seeds 0..9",    "t -s pct:33",
         "t --seeds 0..18446744073709551615",
         "t -n 0",            "t -n 1x",           "t -j 0",            "t -j 257",
         "t -j x",            "t -s",              "t -s nonsense",     "t -s pct:0",
@@ -167,6 +168,10 @@ KIN_TEST(whatever_is_wrong_is_answered_with_one_line, "")
         EXPECT_GT(strlen(error), 0);
         EXPECT_PTR(strchr(error, '\n'), NULL);
     }
+    EXPECT_EQ(read_line("t -s"), -1);
+    EXPECT_STR(error, "strategy: a value is missing");
+    EXPECT_EQ(read_line("t --seeds"), -1);
+    EXPECT_STR(error, "--seeds: a value is missing");
 }
 
 KIN_TEST(no_arguments_at_all_and_endless_ones, "")

@@ -144,7 +144,7 @@ KIN_TEST(around_anything_every_class_is_seen_in_the_end, "")
     const struct kin__engine_config dpor = {.strategy = KIN__STRATEGY_DPOR};
     uint64_t runs[2] = {0, 0};
 
-    for (unsigned i = 0; i < 100; i++) {
+    for (unsigned i = 0; i < 100 / kin_test_scale(); i++) {
         struct kin__rng rng;
         struct small_program program;
         kin__rng_init(&rng, kin_test_seed(), i);

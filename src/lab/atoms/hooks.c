@@ -14,12 +14,13 @@
 #define PC ((uintptr_t)__builtin_return_address(0))
 #define ORDER(order) ((order) & 7) /* the compiler's own flags are above */
 
-/* Inside of the world itself nothing is watched: the wrapped memcpy is called from there too. */
+/* Inside of the world itself nothing is watched: the wrapped memcpy is called from there too. The
+ * cell of kin_atoms_local is each thread's own, whoever wrote there before. */
 static inline void plain(const volatile void *memory, size_t size, unsigned kind, uintptr_t pc)
 {
     struct kin__atoms *a = &kin__atoms;
     uintptr_t address = (uintptr_t)memory;
-    if (a->phase == KIN__ATOMS_IDLE || a->is_peeking || a->is_inside)
+    if (a->phase == KIN__ATOMS_IDLE || a->is_peeking || a->is_inside || memory == (void *)a->local)
         return;
     a->is_inside = true;
     if (KIN__UNLIKELY(a->config.plain_points)) {

@@ -15,7 +15,8 @@
  * moment that is in the thread's past. A store may be put behind any store that its thread is bound
  * to, but not between a read-modify-write and what it read. Memory always has the last one. Which
  * one it is each time is a choice of the engine. A full fence exchanges what is seen with the other
- * full fences, in the order in which they are made; accesses of the total order look at those too.
+ * full fences, in the order in which they are made; accesses of the total order look at those too,
+ * and at what others of them have made or read.
  *
  * Clocks advance behind each access, so that plain code behind a release is not covered by it.
  */

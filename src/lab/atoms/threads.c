@@ -23,6 +23,10 @@
 #include <errno.h>
 #include <string.h>
 
+#if KIN__ASAN
+#include <sanitizer/asan_interface.h>
+#endif
+
 struct kin__atoms kin__atoms;
 
 /* What an end of a thread touches, and who waits for it. */
@@ -100,8 +104,11 @@ unsigned kin__flow_start(const char *name, void (*fn)(void *arg), void *arg)
     parent->known.seen.at[parent->number]++;
     if (flow->context.sp)
         kin__context_drop(&flow->context);
-    kin__context_make(&flow->context, flow->stack + kin__vm_page(), flow->stack + KIN__ATOMS_STACK,
-                      flow_main);
+    char *low = flow->stack + kin__vm_page(), *base = flow->stack + KIN__ATOMS_STACK;
+#if KIN__ASAN
+    __asan_unpoison_memory_region(low, (size_t)(base - low)); /* frames of whoever was left there */
+#endif
+    kin__context_make(&flow->context, low, base, flow_main);
     flow->actor = kin__engine_actor(a->engine, name);
     a->by_actor[flow->actor] = flow;
     if (a->config.memory == KIN_ATOMS_TSO) {
