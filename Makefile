@@ -16,6 +16,7 @@ MAKEFLAGS += --no-print-directory
 .PHONY: all run test check check-hard model bench soak fuzz lab-deep nightly
 .PHONY: install dist man clean help
 all:
+	@command -v $(CMAKE) >/dev/null || { echo "cmake is needed to build kin"; exit 1; }
 	@$(CMAKE) -S . -B build/release -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX=$(PREFIX)
 	@$(call build,build/release)
 

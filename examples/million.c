@@ -42,25 +42,25 @@ static int run_many(void *arg)
     struct kin_stats stats = {0};
     kin_time start = kin_now();
     KIN_NURSERY(n, .name = "many");
+    int rc = 0;
 
-    for (unsigned long i = 0; i < many->count; i++) {
-        int rc = kin_spawn(&n, wait_for_ever, many);
-        if (rc < 0)
-            return rc;
-    }
-    while (stats.timers < many->count) { /* until the last of them sleeps */
-        int rc = kin_sleep(kin_after(KIN_MS(1)));
+    for (unsigned long i = 0; i < many->count && rc == 0; i++)
+        rc = kin_spawn(&n, wait_for_ever, many);
+    while (rc == 0 && stats.timers < many->count) { /* until the last of them sleeps */
+        rc = kin_sleep(kin_after(KIN_MS(1)));
         if (rc == 0)
             rc = kin_stats_get(&stats);
-        if (rc < 0)
-            return rc;
+    }
+    if (rc < 0) {
+        kin_nursery_cancel(&n, rc);
+        return kin_nursery_join(&n, NULL); /* which knows the cause, if a child has failed */
     }
     printf("%llu tasks are parked on %llu stacks after %lld ms\n", (unsigned long long)stats.timers,
            (unsigned long long)stats.stacks, ms_since(start));
 
     start = kin_now();
     kin_nursery_cancel(&n, 0);
-    int rc = kin_nursery_join(&n, NULL);
+    rc = kin_nursery_join(&n, NULL);
     printf("they are over %lld ms after the cancel, which the join reports as %s\n",
            ms_since(start), kin_status_name(rc));
     return rc == KIN_CANCELLED ? 0 : rc;

@@ -4,7 +4,8 @@
     kin tasks       every task: id, name, what it waits for, where it was spawned
     kin bt ID       where a task that waits stands; x86-64
 
-It reads memory and changes nothing; kin must have its debugging information.
+It reads memory and changes nothing; kin must have its debugging information. A core must be one of
+the kernel's: gdb's own leaves out stacks, because it gives up on the guards between them.
 """
 import gdb
 from gdb.unwinder import Unwinder, register_unwinder

@@ -14,6 +14,10 @@ sys.dont_write_bytecode = True
 import kinheaders  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ENTRY = re.compile(r"^  (\w+)  +(\S.*)$")
+# kin.7 begins with what a program begins with, and ends with what few need.
+FIRST = ["run.h", "nursery.h", "task.h", "time.h", "chan.h", "select.h", "sync.h", "io.h", "net.h"]
+LAST = ["lab.h", "atoms.h", "janus.h"]
 TITLES = [("From", "CALLED FROM"), ("Parks", "PARKS"), ("Cancel", "CANCELLATION"),
           ("Needs", "CAPABILITY"), ("Budget", "BUDGET")]
 
@@ -38,8 +42,9 @@ def prose(text):
 
 
 def paragraphs(lines):
-    """Prose of a comment: blank lines divide it, indented lines are shown as they are."""
-    out, block, drawn = [], [], False
+    """Prose of a comment: blank lines divide it, indented lines are shown as they are. Lines that
+    begin with two blanks, a word and more blanks are a list of such words."""
+    out, block, drawn, said = [], [], False, None
 
     def flush():
         nonlocal block
@@ -53,6 +58,17 @@ def paragraphs(lines):
         block = []
 
     for line in lines:
+        entry = ENTRY.match(line)
+        if entry:
+            flush()
+            said = entry.group(2)
+            out += [".TP", ".B " + escape(entry.group(1)), prose(said)]
+            continue
+        if said and line.startswith("       "):
+            said += " " + line.strip()
+            out[-1] = prose(said)
+            continue
+        said = None
         indented = line.startswith("    ")
         if line.strip() and indented != drawn:
             flush()
@@ -179,10 +195,13 @@ def overview(headers):
         "A call that fails returns a negative number: -errno as the system gave it, or a "
         "condition of the runtime below -4095, which kin_status_text explains."])
     rooms = []
+    headers = sorted(headers, key=lambda header: (
+        header.name in LAST, (FIRST + [header.name]).index(header.name), header.name))
     for header in headers:
         if header.functions:
             rooms += [".SS <kin/%s>" % header.name] + table(header.functions)
-    also = ["kin\\-%s (7)" % header.name[:-2] for header in headers if header.functions]
+    also = ["kin\\-lab (1)"]
+    also += ["kin\\-%s (7)" % header.name[:-2] for header in headers if header.functions]
     return page("kin", "7", "structured concurrency for C", [
         ("SYNOPSIS", [".B #include <kin/kin.h>", ".PP"] + used), ("DESCRIPTION", described),
         ("FUNCTIONS", rooms), ("SEE ALSO", see_also(also))])

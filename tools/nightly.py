@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: MIT
 """Runs every test of the lab under fresh seeds, for as long as there is time.
 
-What runs: the conformance of kin in the lab (test/lab/conformance_*), and the remedies in the book
-of found bugs (examples/lab), by turns. The first seed comes from the date, so that each night has
-seeds of its own; --seed repeats one. A test that fails is left alone from then on; its schedule is
-in the directory of reports, as a .kinlab file to be replayed and kept, beside what it printed. The
-status is 1 when a test has failed.
+What runs: the conformance of kin in the lab (test/lab/conformance_*), small programs that must come
+out as in production (twin_test) or as by plain search (sound_test), and the remedies in the book of
+found bugs (examples/lab), by turns; every other turn of the conformance is a sweep of faults. The
+first seed comes from the date, so that each night has seeds of its own; --seed repeats one. A test
+that fails is left alone from then on; its schedule is in the directory of reports, as a .kinlab
+file to be replayed and kept, beside what it printed. The status is 1 when a test has failed.
 """
 import argparse
 import concurrent.futures
@@ -20,8 +21,11 @@ import time
 sys.dont_write_bytecode = True
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SEEDS = 4096  # of the book in one turn; the conformance has a bound of its own
+TWINS = 2000  # programs that are compared with production
+PROGRAMS = 100  # of each kind that DPOR and plain search are compared on
 LIMIT_S = 900  # for one turn
 STRATEGIES = ["random", "pct:2", "pct:3", "pct:5", "urw"]
+SWEEPS = ["", "oom", "", "cancel", "", "deadline", "", "budget"]  # of the conformance
 
 
 class Test:
@@ -39,7 +43,8 @@ class Test:
             command += ["fixed", "-s", STRATEGIES[seed % len(STRATEGIES)], "--report-dir", reports,
                         "--seeds", "%d..%d" % (first, first + SEEDS - 1)]
         else:
-            env.update(KIN_SEED=str(seed))
+            env.update(KIN_SEED=str(seed), KIN_TWIN_COUNT=str(TWINS),
+                       KIN_LAB_PROGRAMS=str(PROGRAMS), KIN_LAB_SWEEP=SWEEPS[seed % len(SWEEPS)])
         try:
             done = subprocess.run(command, cwd=ROOT, env=env, stdin=subprocess.DEVNULL,
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -73,7 +78,7 @@ def build(directory, jobs):
     subprocess.run(["cmake", "-S", ROOT, "-B", directory, "-DCMAKE_BUILD_TYPE=Release",
                     "-DKIN_TESTS=ON"], stdout=subprocess.DEVNULL, check=True)
     names = sorted(os.path.basename(path)[:-2] for path in glob.glob(
-        os.path.join(ROOT, "test", "lab", "conformance_*_test.c")))
+        os.path.join(ROOT, "test", "lab", "conformance_*_test.c"))) + ["sound_test", "twin_test"]
     book = sorted(os.path.basename(path)[:-2]
                   for path in glob.glob(os.path.join(ROOT, "examples", "lab", "*.c")))
     targets = ["test_lab_" + name for name in names] + ["example_lab_" + name for name in book]

@@ -277,12 +277,14 @@ KIN_TEST(what_comes_with_time_is_nobodys_doing, "")
 }
 
 static int took[8]; /* the index that each select answered */
+static bool always_parks; /* a hard mode: nothing is ready at first */
 
 static int select_some(void *arg)
 {
     struct kin_chan *chans[3];
     int item = 1;
     (void)arg;
+    always_parks = kin__worker_self()->sched->hard.park;
     for (int i = 0; i < 3; i++)
         EXPECT_EQ(kin_chan_create(&chans[i], sizeof(int), 8), 0);
     for (int i = 0; i < 24; i++)
@@ -310,7 +312,7 @@ KIN_TEST(which_ready_case_was_taken_is_noted, "")
         EXPECT_STR(line->other, "3");
         EXPECT_EQ(line->argument, took[seen++]);
     }
-    EXPECT_EQ(seen, 7); /* in order there is nothing to choose */
+    EXPECT_EQ(seen, always_parks ? 0 : 7); /* in order there is nothing to choose */
     forget(&record);
 }
 
