@@ -55,6 +55,7 @@ class Case:
     variants: tuple = (("kin", ()),)  # label and further arguments of kin's own runs
     cost: str = "light"  # light, medium, heavy: decides how often it is repeated
     load: str = ""  # the program is a server: the mode of peers/load, which starts it
+    is_lab: bool = False  # it is one of the lab's
 
 
 def cost(unit, target=None, label="each"):
@@ -126,6 +127,15 @@ IDLE = (
 FILE = (
     Metric("time", "each", "ms", against=(("plain", 1 / 0.95),)),
     Metric("cpu", "CPU", "ms"),
+)
+LAB = (
+    Metric("random", "an execution, random", "us", 3.33),
+    Metric("dpor", "an execution, DPOR", "us", 6.67),
+    Metric("steps", "steps of an execution", "n"),
+)
+SHRINK = (
+    Metric("found", "found and shrunk", "ms", 1000),
+    Metric("steps", "steps of the execution", "n"),
 )
 ALL = ("go", "boost", "erlang", "tokio")
 SERVERS = ("epoll", "tokio", "libuv", "go")
@@ -199,6 +209,12 @@ CASES = (
     Case("idle100k", "100k idle TCP connections", "echo", 1, 100_000, 0, SERVERS, IDLE,
          cost="sleep", load="idle"),
     Case("file1g", "reading a file of 1 GiB in memory", "file", 1, 1024, 4, ("plain",), FILE),
+    Case("lab_words", "the lab, three tasks at shared words", "words", 1, 300_000, 0, (), LAB,
+         is_lab=True),
+    Case("lab_streams", "the lab, four tasks, a channel, a mutex", "streams", 1, 200_000, 0, (),
+         LAB, is_lab=True),
+    Case("lab_shrink", "the lab, a failure after 1000 steps", "shrink", 1, 1, 0, (), SHRINK,
+         is_lab=True),
 )
 
 # How many measured rounds, and how many dropped before them: (full, quick).
@@ -249,6 +265,7 @@ class Built:
     version: str
     recipe: list  # the build commands, for the report
     load: pathlib.Path = None  # kin's: the load of servers
+    lab: pathlib.Path = None  # kin's: the program of the lab's cases
 
 
 def build_kin(out):
@@ -260,7 +277,7 @@ def build_kin(out):
     tree = out / "tree"
     configure = ["cmake", "-S", ROOT, "-B", tree, "-DCMAKE_BUILD_TYPE=Release", "-DKIN_TESTS=OFF",
                  "-DKIN_PROGRAMS=OFF", "-DKIN_SHARED=OFF"]
-    make = ["cmake", "--build", tree, "--target", "kin_static", "-j2"]
+    make = ["cmake", "--build", tree, "--target", "kin_static", "kin_lab", "-j2"]
     program = out / "bench"
     compile_ = cc.split() + ["-std=gnu11", "-O2", "-g", "-D_GNU_SOURCE", "-Wall", "-Wextra",
                              "-I", ROOT / "include", "-I", ROOT / "src", "-I", HERE,
@@ -268,11 +285,15 @@ def build_kin(out):
                              "-o", program]
     load = out / "load"
     compile_load = compile_plain(cc, "load/load.c", load)
-    for command in (configure, make, compile_, compile_load):
+    lab = out / "lab"
+    compile_lab = cc.split() + ["-std=gnu11", "-O2", "-g", "-Wall", "-Wextra",
+                                "-I", ROOT / "include", HERE / "lab/lab_bench.c",
+                                tree / "libkin-lab.a", "-lpthread", "-o", lab]
+    for command in (configure, make, compile_, compile_load, compile_lab):
         run(command)
     version = run(cc.split() + ["--version"]).splitlines()[0]
     return Built([program], "this tree (%s), %s" % (revision(), version),
-                 [configure, make, compile_, compile_load], load)
+                 [configure, make, compile_, compile_load, compile_lab], load, lab)
 
 
 def compile_plain(cc, source, program, *libraries):
@@ -390,6 +411,8 @@ def progress(text):
 
 def command_of(case, built, name, extra):
     start = [str(part).format(workers=case.workers) for part in built[name].command]
+    if case.is_lab:
+        start = [str(built[name].lab)]
     numbers = [case.workers, case.n, case.rounds, *extra]
     command = start + [case.program] + [str(number) for number in numbers]
     if case.load:
