@@ -197,7 +197,7 @@ static int64_t read_at(const struct opened *opened, void *buf, size_t size, int6
 static int64_t write_at(const struct opened *opened, const void *buf, size_t size, int64_t offset)
 {
     struct kin__node *file = opened->node;
-    int rc = offset < 0 ? -EINVAL : check(opened, O_WRONLY);
+    int rc = check(opened, O_WRONLY);
     if (rc < 0)
         return rc;
     if (fails("a write fails"))
@@ -205,7 +205,7 @@ static int64_t write_at(const struct opened *opened, const void *buf, size_t siz
     size_t length = kin__disk_size(file);
     if (opened->flags & O_APPEND)
         offset = (int64_t)length;
-    if ((uint64_t)offset + size > length) {
+    if (size && (uint64_t)offset + size > length) {
         bool was_full = state.is_full;
         rc = look_for_room();
         if (rc < 0 && (was_full || size < 2))
@@ -281,6 +281,13 @@ static struct opened *opened_of(int fd, int *rc)
     return opened;
 }
 
+/* The same for a place in it, which is looked at first. */
+static struct opened *opened_at(int fd, int64_t offset, int *rc)
+{
+    *rc = -EINVAL;
+    return offset < 0 ? NULL : opened_of(fd, rc);
+}
+
 /* Gives a file another length. */
 static int cut(struct kin__node *file, int64_t size)
 {
@@ -346,7 +353,7 @@ int64_t kin__file_pread(int fd, void *buf, size_t size, int64_t offset, bool may
     int rc;
     if (!kin__sim_is(fd))
         return kin__host_file_pread(fd, buf, size, offset, may_wait);
-    const struct opened *opened = opened_of(fd, &rc);
+    const struct opened *opened = opened_at(fd, offset, &rc);
     return opened ? read_at(opened, buf, size, offset) : rc;
 }
 
@@ -355,7 +362,7 @@ int64_t kin__file_pwrite(int fd, const void *buf, size_t size, int64_t offset, b
     int rc;
     if (!kin__sim_is(fd))
         return kin__host_file_pwrite(fd, buf, size, offset, may_wait);
-    const struct opened *opened = opened_of(fd, &rc);
+    const struct opened *opened = opened_at(fd, offset, &rc);
     return opened ? write_at(opened, buf, size, offset) : rc;
 }
 

@@ -60,25 +60,33 @@ struct request {
 
 static int64_t read_all(const struct request *request)
 {
+    char *at = request->into; /* NULL for a size of 0, perhaps */
     size_t have = 0;
-    int64_t got = 1;
-    while (got > 0 && have < request->size) { /* ends: less is left each time, or the end is */
-        got = kin__file_pread(request->fd.fd, (char *)request->into + have, request->size - have,
+    int64_t got;
+    do { /* ends: less is left each time, or the end is. A size of 0 is asked, too */
+        got = kin__file_pread(request->fd.fd, at, request->size - have,
                               request->offset + (int64_t)have, true);
-        have += got > 0 ? (size_t)got : 0;
-    }
+        if (got > 0) {
+            have += (size_t)got;
+            at += got;
+        }
+    } while (got > 0 && have < request->size);
     return have ? (int64_t)have : got < 0 ? got : 0;
 }
 
 static int64_t write_all(const struct request *request)
 {
+    const char *at = request->from;
     size_t put = 0;
-    int64_t got = 1;
-    while (got > 0 && put < request->size) { /* ends: less is left each time */
-        got = kin__file_pwrite(request->fd.fd, (const char *)request->from + put,
-                               request->size - put, request->offset + (int64_t)put, true);
-        put += got > 0 ? (size_t)got : 0;
-    }
+    int64_t got;
+    do { /* ends: as above */
+        got = kin__file_pwrite(request->fd.fd, at, request->size - put,
+                               request->offset + (int64_t)put, true);
+        if (got > 0) {
+            put += (size_t)got;
+            at += got;
+        }
+    } while (got > 0 && put < request->size);
     return put ? (int64_t)put : got < 0 ? got : 0;
 }
 

@@ -178,12 +178,19 @@ static int misuse(void *arg)
     EXPECT_EQ(pipe(fds), 0);
     EXPECT_EQ(kin_pread(fds[0], buf, 1, 0), -ESPIPE);
     EXPECT_EQ(kin_pwrite(fds[1], buf, 1, 0), -ESPIPE);
+    EXPECT_EQ(kin_pread(fds[0], NULL, 0, 0), -ESPIPE); /* nothing is asked for, too */
+    EXPECT_EQ(kin_pwrite(fds[1], NULL, 0, 0), -ESPIPE);
+    EXPECT_EQ(kin_pread(fds[0], NULL, 0, -1), -EINVAL);
+    EXPECT_EQ(kin_pwrite(fds[1], NULL, 0, -1), -EINVAL);
     EXPECT_EQ(kin_close(fds[0]), 0);
     EXPECT_EQ(kin_pread(fds[0], buf, 1, 0), -EBADF);
     EXPECT_EQ(kin_close(fds[1]), 0);
     EXPECT_EQ(kin_open("/", O_RDONLY, 0, &fd), 0);
     EXPECT_EQ(kin_pread(fd, buf, 1, 0), -EISDIR);
     EXPECT_EQ(kin_pread(fd, buf, 1, -5), -EINVAL);
+    EXPECT_EQ(kin_pread(fd, buf, 0, -1), -EINVAL);
+    EXPECT_EQ(kin_pread(fd, buf, 0, 0), -EISDIR);
+    EXPECT_EQ(kin_pwrite(fd, buf, 0, 0), -EBADF);
     EXPECT_EQ(kin_close(fd), 0);
     return 0;
 }

@@ -193,6 +193,10 @@ static int send_a_file(void *arg)
     SAYS(kin_read(fd, buf, 1, KIN_NEVER), 1);
     SAYS(buf[0], '3');
     SAYS(kin_pread(ends[0], buf, 1, 0), -ESPIPE);
+    SAYS(kin_pread(ends[0], NULL, 0, 0), -ESPIPE);
+    SAYS(kin_pwrite(ends[1], NULL, 0, 0), -ESPIPE);
+    SAYS(kin_pread(ends[0], NULL, 0, -1), -EINVAL);
+    SAYS(kin_pwrite(ends[1], NULL, 0, -1), -EINVAL);
     SAYS(kin_fsync(ends[0]), -EINVAL);
     SAYS(kin_close(ends[0]), 0);
     SAYS(kin_close(ends[1]), 0);
