@@ -2,13 +2,14 @@
 /*
  * The buffered reader: a stream cut into lines, records and counts, with limits.
  *
- *     buf |....handed out....|====read, not handed out====|......room......|0|
- *                            start                        end              data
+ *     buf |....handed out....|====read, not handed out====|......room......|
+ *                            start                        end              cap
  *
  * A call looks for the end of its record in what there is, reads more when it is not there, and
  * moves start only when it has all: an early return leaves everything where it was. The bytes are
  * moved to the front when there is no room behind them, which happens at most once for a record.
- * The last byte of the buffer is kept free for the 0 behind a line.
+ * A record with its end is shorter than the buffer: there is always room for one byte more, to see
+ * whether the stream goes on behind it, and for the 0 behind a line.
  */
 #include <kin/reader.h>
 
@@ -25,7 +26,7 @@ struct reader {
     int status;      /* 1: more may come; 0: the end was seen; < 0: why no more comes */
     char *buf;
     size_t start, end;
-    size_t data;     /* bytes that may be in the buffer */
+    size_t cap;      /* bytes of the buffer; 0: nothing can be read */
     size_t record;   /* the longest record */
     uint64_t total;  /* bytes that may still be handed out */
 };
@@ -57,7 +58,8 @@ void kin_reader_init(struct kin_reader *reader, int fd, void *buf, size_t cap)
     if (!r)
         return;
     *r = (struct reader){.fd = fd, .status = 1, .buf = buf, .total = UINT64_MAX};
-    r->data = r->record = !buf || cap < 2 ? 0 : cap - 1; /* 0: nothing can be read */
+    r->cap = !buf || cap < 2 ? 0 : cap;
+    r->record = cap - 1;
 }
 
 void kin_reader_limit(struct kin_reader *reader, size_t record, uint64_t total)
@@ -65,7 +67,7 @@ void kin_reader_limit(struct kin_reader *reader, size_t record, uint64_t total)
     struct reader *r = reader_of(reader);
     if (!r)
         return;
-    r->record = record && record < r->data ? record : r->data;
+    r->record = record && record < r->cap ? record : r->cap - 1;
     r->total = total ? total : UINT64_MAX;
 }
 
@@ -102,15 +104,13 @@ static ssize_t read_once(struct reader *r, void *to, size_t size, kin_time deadl
 /* Reads once into the buffer, in which there is room. */
 static ssize_t fill(struct reader *r, kin_time deadline)
 {
-    if (r->start == r->end) {
-        r->start = r->end = 0;
-    } else if (r->end == r->data) {
+    if (r->end == r->cap) {
         memmove(r->buf, r->buf + r->start, r->end - r->start);
         r->end -= r->start;
         r->start = 0;
     }
-    KIN__ASSERT(r->end < r->data, "house"); /* a full buffer is an answer, not a reason to read */
-    ssize_t got = read_once(r, r->buf + r->end, r->data - r->end, deadline);
+    KIN__ASSERT(r->end < r->cap, "house"); /* a full buffer is an answer, not a reason to read */
+    ssize_t got = read_once(r, r->buf + r->end, r->cap - r->end, deadline);
     r->end += got > 0 ? (size_t)got : 0;
     return got;
 }
@@ -120,6 +120,8 @@ static char *take(struct reader *r, size_t count)
 {
     char *bytes = r->buf + r->start;
     r->start += count;
+    if (r->start == r->end)
+        r->start = r->end = 0;
     r->total -= r->total == UINT64_MAX ? 0 : count;
     return bytes;
 }
@@ -138,13 +140,13 @@ static int find_mark(const struct reader *r, struct want *want, struct found *fo
         found->whole = found->size + want->size;
         if (want->is_line && found->size > 0 && at[-1] == '\r')
             found->size--;
-        if (found->size > r->record)
+        if (found->size > r->record || found->whole >= r->cap)
             return -EMSGSIZE;
         return found->whole > r->total ? -EFBIG : 1;
     }
     /* the longest record with its end */
     size_t longest = r->record + want->size + want->is_line;
-    if (have >= longest || have == r->data)
+    if (have >= longest || have == r->cap)
         return -EMSGSIZE;
     want->scanned = have < want->size ? 0 : have - (want->size - 1);
     return have > r->total ? -EFBIG : 0;
@@ -175,7 +177,7 @@ static int get(struct kin_reader *reader, struct want *want, char **bytes, size_
     struct reader *r = reader_of(reader);
     struct found found = {0, 0};
     bool is_charged = false;
-    if (!r || !bytes || !size || !r->data)
+    if (!r || !bytes || !size || !r->cap)
         return -EINVAL;
     int rc;
     while ((rc = want->mark ? find_mark(r, want, &found) : find_count(r, want, &found)) == 0) {
@@ -209,7 +211,7 @@ int kin_reader_until(struct kin_reader *reader, const void *mark, size_t mark_si
                      size_t *size, kin_time deadline)
 {
     struct want want = {mark, mark_size, false, 0};
-    if (!mark || !mark_size || (reader && mark_size > reader_of(reader)->data))
+    if (!mark || !mark_size || (reader && mark_size >= reader_of(reader)->cap))
         return -EINVAL;
     return get(reader, &want, bytes, size, deadline);
 }
@@ -227,7 +229,7 @@ int kin_reader_some(struct kin_reader *reader, size_t max, char **bytes, size_t 
                     kin_time deadline)
 {
     struct reader *r = reader_of(reader);
-    if (!r || !bytes || !size || !max || !r->data)
+    if (!r || !bytes || !size || !max || !r->cap)
         return -EINVAL;
     if (r->start == r->end && r->status > 0) {
         ssize_t got = fill(r, deadline);
@@ -261,7 +263,7 @@ static ssize_t read_part(struct reader *r, char *to, size_t size, kin_time deadl
     if (have == 0) {
         if (r->status <= 0)
             return r->status;
-        if (size >= r->data) { /* the buffer would only be in the way */
+        if (size >= r->cap) { /* the buffer would only be in the way */
             ssize_t got = read_once(r, to, size, deadline);
             r->total -= got > 0 && r->total != UINT64_MAX ? (uint64_t)got : 0;
             return got;
@@ -285,7 +287,7 @@ int kin_reader_read(struct kin_reader *reader, void *to, size_t size, size_t *do
     struct reader *r = reader_of(reader);
     size_t have = 0;
     ssize_t got = -EINVAL;
-    if (r && r->data && (to || !size))
+    if (r && r->cap && (to || !size))
         got = size <= r->end - r->start ? charge(deadline) : 0;
     bool is_begun = got >= 0;
     while (is_begun && have < size) { /* ends: more is there each time, or the end is */

@@ -198,6 +198,34 @@ KIN_TEST(records_beyond_the_limit_are_refused_and_kept, "")
     with_pair(16, exceed_limits);
 }
 
+/* A last line that has no end needs no room for one. */
+static void fill_the_buffer(struct pair *pair)
+{
+    say(pair->fds[1], "ab\n0123456789abcde");
+    expect_line(&pair->in, "ab");
+    EXPECT_EQ(shutdown(pair->fds[1], SHUT_WR), 0);
+    expect_end(&pair->in, "0123456789abcde");
+    expect_end(&pair->in, "");
+}
+
+/* The 0 behind a line has its place, whatever has happened to the buffer before. */
+static void read_past_the_buffer(struct pair *pair)
+{
+    char to[32], *bytes;
+    size_t size;
+    say(pair->fds[1], "0123456789abcdef");
+    EXPECT_EQ(kin_reader_some(&pair->in, 99, &bytes, &size, KIN_NEVER), 1);
+    EXPECT_EQ(shutdown(pair->fds[1], SHUT_WR), 0);
+    EXPECT_EQ(kin_reader_read(&pair->in, to, sizeof(to), &size, KIN_NEVER), 0);
+    expect_end(&pair->in, "");
+}
+
+KIN_TEST(a_last_line_may_fill_the_buffer, "")
+{
+    with_pair(16, fill_the_buffer);
+    with_pair(16, read_past_the_buffer);
+}
+
 static void exceed_the_total(struct pair *pair)
 {
     char to[8], *bytes;

@@ -74,7 +74,7 @@ static struct answer expect_mark(const struct model *model, const char *mark, bo
     struct answer answer = {1, i, i + mark_size};
     if (i + mark_size > left) {
         answer = (struct answer){0, left, left};
-        if (left > model->record || left >= model->data)
+        if (left > model->record)
             answer.rc = -EMSGSIZE;
     } else {
         if (is_line && i > 0 && bytes[i - 1] == '\r')
