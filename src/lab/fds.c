@@ -294,37 +294,49 @@ int64_t kin__fd_writev(int fd, const struct iovec *parts, int count)
     return each_part(fd, parts, count, false);
 }
 
-int64_t kin__fd_sendfile(int to, int from, int64_t *offset, size_t size)
+/* Moves bytes; what cannot be written is not taken. */
+static int64_t move(const struct sim *sink, const struct sim *source, int64_t *offset, size_t size)
 {
     static char buf[16384]; /* there is one thread */
-    int64_t rc = 0;
-    const struct sim *file = get(from, &rc), *sink = get(to, &rc);
-    if (!file || !sink)
-        return rc;
-    if ((rc = check_sendfile(sink, file)) < 0)
-        return rc;
-    int64_t at = offset ? *offset : file->ops->skip(file->object, 0);
-    rc = file->ops->read_at(file->object, buf, size < sizeof(buf) ? size : sizeof(buf), at);
-    if (rc > 0 && sink->ops->look && !sink->ops->look(sink->object, KIN__READY_WRITE))
-        rc = -EAGAIN;
+    int64_t at = offset ? *offset : source->ops->skip(source->object, 0);
+    int64_t rc = source->ops->read_at(source->object, buf, size < sizeof(buf) ? size : sizeof(buf),
+                                      at);
     if (rc > 0)
         rc = write_one(sink, buf, (size_t)rc);
     if (rc > 0 && offset)
         *offset = at + rc;
     else if (rc > 0)
-        (void)file->ops->skip(file->object, rc);
+        (void)source->ops->skip(source->object, rc);
     kin__sims_flush();
     return rc;
+}
+
+int64_t kin__fd_sendfile(int to, int from, int64_t *offset, size_t size)
+{
+    int64_t rc = 0;
+    const struct sim *file = get(from, &rc), *sink = get(to, &rc);
+    if (!file || !sink)
+        return rc;
+    rc = check_sendfile(sink, file);
+    return rc < 0 ? rc : move(sink, file, offset, size);
+}
+
+static bool is_pipe(const struct sim *sim)
+{
+    return sim->ops->kind == KIN__FD_KIND_OTHER;
 }
 
 int64_t kin__fd_splice(int to, int from, size_t size)
 {
     int64_t rc = 0;
     const struct sim *source = get(from, &rc), *sink = get(to, &rc);
-    (void)size;
     if (source && sink)
         rc = check_sendfile(sink, source);
-    return rc == -EPIPE || rc == -EBADF ? rc : -EINVAL; /* whoever copies has another way */
+    if (rc == -EPIPE || rc == -EBADF)
+        return rc;
+    bool can = source && sink && (is_pipe(source) || is_pipe(sink)) && source->ops->read_at;
+    return can && !source->ops->check ? move(sink, source, NULL, size)
+                                      : -EINVAL; /* whoever copies has another way */
 }
 
 int kin__fd_shutdown(int fd, int how)

@@ -26,7 +26,7 @@ struct kin__sim_ops {
     int64_t (*read)(void *object, void *buf, size_t size);
     int64_t (*write)(void *object, const void *buf, size_t size);
     /* The same somewhere else, and where the next read or write begins, moved by a number of bytes:
-     * for sendfile. */
+     * for sendfile, and for splice, where streams have no else. NULL: neither can read it. */
     int64_t (*read_at)(void *object, void *buf, size_t size, int64_t offset);
     int64_t (*skip)(void *object, int64_t bytes);
     /* Whether sendfile may read, or write, it: 0 or -errno. NULL: it may write, and never reads. */

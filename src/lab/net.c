@@ -687,6 +687,12 @@ void kin__socket_no_delay(int fd)
 
 /* ---- what the table of descriptors calls ---- */
 
+/* What a socket without a connection says to a read. */
+static int unconnected(const struct socket *socket)
+{
+    return socket->local.family == AF_UNIX ? -EINVAL : -ENOTCONN;
+}
+
 static int64_t read_socket(void *object, void *buf, size_t size)
 {
     struct socket *socket = object;
@@ -695,9 +701,24 @@ static int64_t read_socket(void *object, void *buf, size_t size)
         return 0;
     if (!socket->is_stream)
         return receive(socket, buf, size, &from);
-    if (socket->end)
-        return kin__end_read(socket->end, buf, size);
-    return socket->local.family == AF_UNIX ? -EINVAL : -ENOTCONN;
+    return socket->end ? kin__end_read(socket->end, buf, size) : unconnected(socket);
+}
+
+static int64_t peek_socket(void *object, void *buf, size_t size, int64_t offset)
+{
+    struct socket *socket = object;
+    (void)offset;
+    if (!socket->is_stream)
+        return -EINVAL;
+    return socket->end ? kin__end_peek(socket->end, buf, size) : unconnected(socket);
+}
+
+static int64_t skip_socket(void *object, int64_t bytes)
+{
+    struct socket *socket = object;
+    if (bytes)
+        kin__end_skip(socket->end, bytes);
+    return 0;
 }
 
 static int64_t write_socket(void *object, const void *buf, size_t size)
@@ -810,7 +831,7 @@ static void describe(const void *object, struct kin__text *text)
 #define SOCKET_OPS(name)                                                                           \
     {.what = name, .kind = KIN__FD_KIND_SOCKET, .read = read_socket, .write = write_socket,        \
      .look = look_at_socket, .shutdown = shutdown_socket, .close = close_socket,                   \
-     .describe = describe}
+     .describe = describe, .read_at = peek_socket, .skip = skip_socket}
 static const struct kin__sim_ops tcp_ops = SOCKET_OPS("tcp");
 static const struct kin__sim_ops unix_ops = SOCKET_OPS("unix");
 static const struct kin__sim_ops udp_ops = SOCKET_OPS("udp");

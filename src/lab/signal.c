@@ -4,6 +4,9 @@
  *
  * The system's own never arrive: nothing is installed, and no thread listens. One that nobody holds
  * does what it does to a process: as a rule it ends it, which is a failure of the run.
+ *
+ * An execution knows nothing of the one before: its runtime has let go of what it held, however it
+ * ended, and whoever holds a signal first forgets what arrived.
  */
 #include "lab/world.h"
 

@@ -228,12 +228,16 @@ static void put(struct kin__stream *in, const char *from, uint32_t n)
     in->count += n;
 }
 
-static void get(struct kin__stream *in, char *to, uint32_t n)
+static void get(const struct kin__stream *in, char *to, uint32_t n)
 {
     const char *bytes = in->bytes.base;
     uint32_t first = in->room - in->head < n ? in->room - in->head : n;
     memcpy(to, bytes + in->head, first);
     memcpy(to + first, bytes, n - first);
+}
+
+static void drop(struct kin__stream *in, uint32_t n)
+{
     in->head = (in->head + n) % in->room;
     in->count -= n;
     in->arrived -= n;
@@ -284,7 +288,7 @@ static int read_none(struct kin__end *end)
     return error ? error : in->end_is_here ? 0 : -EAGAIN;
 }
 
-int64_t kin__end_read(struct kin__end *end, void *buf, size_t size)
+int64_t kin__end_peek(struct kin__end *end, void *buf, size_t size)
 {
     struct kin__stream *in = &end->in;
     kin__lab_touch(in, KIN__LAB_READ);
@@ -303,11 +307,25 @@ int64_t kin__end_read(struct kin__end *end, void *buf, size_t size)
         kin__sim_tell(end->fd, KIN__READY_READ);
     }
     get(in, buf, n);
+    return n;
+}
+
+void kin__end_skip(struct kin__end *end, int64_t bytes)
+{
+    struct kin__stream *in = &end->in;
+    drop(in, (uint32_t)bytes);
     if (in->is_wanted && !in->is_stalled) {
         in->is_wanted = false;
         kin__sim_tell(end->peer->fd, KIN__READY_WRITE);
     }
-    return n;
+}
+
+int64_t kin__end_read(struct kin__end *end, void *buf, size_t size)
+{
+    int64_t got = kin__end_peek(end, buf, size);
+    if (got > 0)
+        kin__end_skip(end, got);
+    return got;
 }
 
 static void fire_stall(void *object, uint64_t name)
@@ -516,6 +534,19 @@ static int64_t read_end(void *object, void *buf, size_t size)
     return kin__end_read(object, buf, size);
 }
 
+static int64_t peek_end(void *object, void *buf, size_t size, int64_t offset)
+{
+    (void)offset;
+    return kin__end_peek(object, buf, size);
+}
+
+static int64_t skip_end(void *object, int64_t bytes)
+{
+    if (bytes)
+        kin__end_skip(object, bytes);
+    return 0;
+}
+
 static int64_t write_end(void *object, const void *buf, size_t size)
 {
     return kin__end_write(object, buf, size);
@@ -542,7 +573,7 @@ static int check_sink(const void *object, bool is_write)
 
 static const struct kin__sim_ops source_ops = {
     .what = "pipe", .kind = KIN__FD_KIND_OTHER, .read = read_end, .look = look_end,
-    .close = close_end};
+    .close = close_end, .read_at = peek_end, .skip = skip_end};
 static const struct kin__sim_ops sink_ops = {
     .what = "pipe", .kind = KIN__FD_KIND_OTHER, .write = write_end, .look = look_end,
     .close = close_end, .check = check_sink};

@@ -52,6 +52,9 @@ struct kin__end {
 struct kin__end *kin__end_make(enum kin__end_kind kind, uint16_t host);
 void kin__end_join(struct kin__end *a, struct kin__end *b);
 int64_t kin__end_read(struct kin__end *end, void *buf, size_t size);
+/* A read in two steps: what it would get, and that so many of these bytes are taken. */
+int64_t kin__end_peek(struct kin__end *end, void *buf, size_t size);
+void kin__end_skip(struct kin__end *end, int64_t bytes);
 int64_t kin__end_write(struct kin__end *end, const void *buf, size_t size);
 unsigned kin__end_look(struct kin__end *end, unsigned bits);
 int kin__end_shutdown(struct kin__end *end, int how);

@@ -160,6 +160,41 @@ KIN_TEST(copies_work_between_simulated_descriptors, "")
     expect_well(lab(KIN_LAB_RANDOM, 10, copy_some, NULL));
 }
 
+/* What cannot be given is not taken: kin/reader.h says so of a copy in which there is a pipe. */
+static int copy_to_nobody(void *arg)
+{
+    static char text[100000];
+    const char *which = arg;
+    int from[2], to[2];
+    size_t put = 0, got;
+    struct kin_copied done;
+    bool is_from_pipe = which[0] == 'p';
+    kin_lab_assert((is_from_pipe ? pipe(from) : socketpair(AF_UNIX, SOCK_STREAM, 0, from)) == 0 &&
+                   (which[1] == 'p' ? pipe(to) : socketpair(AF_UNIX, SOCK_STREAM, 0, to)) == 0,
+                   "four ends");
+    kin_lab_assert(kin_write(to[1], text, sizeof(text), &put, kin_after(1)) == KIN_TIMEOUT, "full");
+    KIN_LAB_OK(kin_write(from[1], "kept", 4, NULL, KIN_NEVER));
+    kin_lab_assert(kin_copy(to[1], from[0], UINT64_MAX, &done, kin_after(KIN_SEC(1))) ==
+                   KIN_TIMEOUT, "nobody reads");
+    kin_lab_assert(done.taken == 0 && done.given == 0, "nothing is lost");
+    kin_close(from[1]);
+    KIN_LAB_OK(kin_read_full(to[0], text, put, &got, KIN_NEVER));
+    KIN_LAB_OK(kin_copy(to[1], from[0], UINT64_MAX, &done, KIN_NEVER));
+    kin_lab_assert(done.taken == 4 && done.given == 4, "it is all there");
+    kin_lab_assert(kin_read(to[0], text, 8, KIN_NEVER) == 4 && !memcmp(text, "kept", 4), "whole");
+    kin_close(from[0]);
+    kin_close(to[0]);
+    kin_close(to[1]);
+    return 0;
+}
+
+KIN_TEST(a_copy_with_a_pipe_takes_no_more_than_it_gives, "")
+{
+    char ways[][3] = {"pp", "ps", "sp"};
+    for (unsigned i = 0; i < 3; i++)
+        expect_well(lab(KIN_LAB_RANDOM, 5, copy_to_nobody, ways[i]));
+}
+
 /* ---- what is left ---- */
 
 static int forget(void *arg)

@@ -9,6 +9,7 @@
 
 #include <kin/select.h>
 #include <kin/signal.h>
+#include <kin/sync.h>
 
 static int wait_once(void *arg)
 {
@@ -176,4 +177,52 @@ KIN_TEST(a_signal_that_comes_before_anybody_holds_it_is_found, "")
 {
     EXPECT_EQ(lab(KIN_LAB_DPOR, 0, race_for_it, NULL), KIN_PANICKED);
     EXPECT_STR(report.oracle, "signal");
+}
+
+/* ---- one execution and the next ---- */
+
+static int hold_and_wait(void *arg)
+{
+    (void)arg;
+    KIN_LAB_OK(kin_signal_wait(SIGTERM, 0) == KIN_TIMEOUT ? 0 : -EINVAL);
+    KIN_LAB_OK(kin_lab_raise(SIGTERM));
+    return kin_signal_wait(SIGHUP, KIN_NEVER);
+}
+
+static int hold_and_fail(void *arg)
+{
+    (void)arg;
+    KIN_LAB_OK(kin_signal_wait(SIGTERM, 0) == KIN_TIMEOUT ? 0 : -EINVAL);
+    KIN_LAB_OK(kin_lab_raise(SIGTERM));
+    kin_lab_assert(false, "it fails");
+    return 0;
+}
+
+static int hold_and_abort(void *arg)
+{
+    struct kin_mutex mutex = {0};
+    (void)arg;
+    KIN_LAB_OK(kin_signal_wait(SIGTERM, 0) == KIN_TIMEOUT ? 0 : -EINVAL);
+    KIN_LAB_OK(kin_lab_raise(SIGTERM));
+    kin_mutex_unlock(&mutex); /* which ends the process */
+    return 0;
+}
+
+static int hear_nothing(void *arg)
+{
+    (void)arg;
+    kin_lab_assert(kin_signal_wait(SIGTERM, 0) == KIN_TIMEOUT, "nobody has raised it here");
+    return 0;
+}
+
+KIN_TEST(an_execution_knows_nothing_of_the_signals_of_the_one_before, "")
+{
+    int (*const fails[])(void *) = {hold_and_wait, hold_and_fail, hold_and_abort};
+    for (unsigned i = 0; i < 3; i++) {
+        EXPECT_LT(lab(KIN_LAB_RANDOM, 1, fails[i], NULL), 0);
+        EXPECT_EQ(lab(KIN_LAB_RANDOM, 1, hear_nothing, NULL), 0);
+        EXPECT_LT(lab(KIN_LAB_RANDOM, 1, fails[i], NULL), 0);
+        EXPECT_EQ(lab(KIN_LAB_RANDOM, 1, raise_term, NULL), KIN_PANICKED);
+        EXPECT_STR(report.oracle, "signal");
+    }
 }

@@ -806,9 +806,6 @@ static void twin_copy(void)
     if (!from || !to || from == to || to->peer == twin_index(from) || twin.has_call ||
         to->kind == TWIN_UDP || from->kind == TWIN_UDP || twin_is_full(to) || twin_is_one(from, to))
         return;
-    bool is_good = to->kind == TWIN_FILE || (to->kind == TWIN_END && !to->is_broken);
-    if (from->kind == TWIN_PIPE && !is_good)
-        return; /* the lab has no splice: what was taken for a write that fails is gone */
     uint64_t max = twin_pick(2) ? UINT64_MAX : twin_size();
     int rc = kin_copy(to->fd, from->fd, max, &done, twin_deadline());
     twin_say("copy %d to %d %lld: %s %llu %llu\n", twin_index(from), twin_index(to),
