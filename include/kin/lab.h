@@ -62,7 +62,8 @@ enum kin_lab_strategy {
     KIN_LAB_RANDOM,      /* anybody; every fifth run starves one task for a while */
     KIN_LAB_PCT,         /* priorities with depth - 1 changes */
     KIN_LAB_DPOR,        /* one of every class of schedules that differ at all: exhaustive */
-    KIN_LAB_REPLAY       /* as replay_file says */
+    KIN_LAB_REPLAY,      /* as replay_file says */
+    KIN_LAB_BYTES        /* as bytes say, which are a fuzzer's: one run */
 };
 
 /* What may go wrong on purpose: bits of config.faults. Each run has at most one of the first six
@@ -106,9 +107,12 @@ struct kin_lab_config {
     int64_t time_max;        /* virtual time of one run; 0: a day. Longer is a livelock */
     const char *replay_file;
     const char *report_dir;  /* where the schedule of a failure goes; NULL: nowhere */
+    const void *bytes;       /* of BYTES: each decision takes one, or as many as it needs. Behind
+                              * the last one whoever runs goes on, and nothing fails */
+    size_t bytes_count;
 };
 #define KIN_LAB_CONFIG_INIT                                                                        \
-    { sizeof(struct kin_lab_config), 0, 0, KIN_LAB_AUTO, 0, 0, 0, 0, 0, 0, 0, 0 }
+    { sizeof(struct kin_lab_config), 0, 0, KIN_LAB_AUTO, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* What came out. Strings live until the next kin_lab_run. */
 struct kin_lab_report {
@@ -148,6 +152,25 @@ struct kin_lab_report {
  *         else if (report.exhausted)
  *             printf("complete: all %llu schedules pass\n", (unsigned long long)report.executions);
  *         return rc;
+ *     }
+ *
+ * With KIN_LAB_BYTES a fuzzer decides: -fsanitize=fuzzer, and no main.
+ *
+ * Example:
+ *     #include <kin/lab.h>
+ *     extern int test(void *arg); // the first task
+ *     int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+ *     {
+ *         struct kin_lab_config config = KIN_LAB_CONFIG_INIT;
+ *         struct kin_lab_report report;
+ *         config.strategy = KIN_LAB_BYTES;
+ *         config.bytes = bytes;
+ *         config.bytes_count = size;
+ *         if (kin_lab_run(&config, test, NULL, &report) < 0) {
+ *             fputs(report.text, stderr);
+ *             abort();
+ *         }
+ *         return 0;
  *     }
  *
  * From:    thread; one call at a time in a process

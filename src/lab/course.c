@@ -443,6 +443,53 @@ void kin__engine_end(struct kin__engine *e)
     }
 }
 
+/* ---- the last run of a process ---- */
+
+/* What it means for the schedule that the run ends here. */
+static void put_end(struct kin__text *text, const struct kin__lab *s)
+{
+    const uint64_t steps = s->file.steps;
+
+    if (s->run_failure.oracle)
+        kin__text_printf(text, "; everybody was to end after: %s, %s", s->run_failure.oracle,
+                         s->run_failure.text);
+    else if (s->head.is_over)
+        kin__text_str(text, "; this was off the record, behind the end of the schedule");
+    else if (s->config.strategy == KIN__STRATEGY_REPLAY && !s->config.is_near)
+        kin__text_printf(text, "; the file that is replayed has %llu steps%s",
+                         (unsigned long long)steps, steps == s->log.steps ? ": the same end" : "");
+}
+
+void kin__engine_die(struct kin__engine *e, const struct kin__engine_failure *failure)
+{
+    struct kin__lab *s = kin__lab_of(e);
+    struct kin__engine_result *result = &s->result;
+    const bool is_explored = s->phase == KIN__PHASE_EXPLORE;
+    const bool has_seed = is_explored && s->plan != &kin__plan_tree &&
+                          s->config.strategy != KIN__STRATEGY_REPLAY;
+    struct kin__text text;
+
+    s->kept_failure = *failure;
+    kin__text_init(&text, s->kept_failure.text, sizeof(s->kept_failure.text));
+    kin__text_str(&text, failure->text);
+    put_end(&text, s);
+    s->kept = s->log; /* the same memory: nobody will give it back */
+    s->has_kept = true;
+    result->failure = s->kept_failure;
+    result->failures++;
+    result->runs += is_explored;
+    result->steps += is_explored ? s->log.steps : 0;
+    result->failing_seed = !has_seed ? 0 : s->is_trial ? s->config.seed : s->log.seed;
+    result->hash = s->log.hash;
+    result->switches = result->switches_before = kin__log_switches(&s->log);
+    result->shrink_runs = 0;
+}
+
+uint64_t kin__engine_run(const struct kin__engine *e)
+{
+    return kin__lab_of_const(e)->stamp;
+}
+
 /* ---- what came out ---- */
 
 const struct kin__engine_result *kin__engine_result(const struct kin__engine *e)

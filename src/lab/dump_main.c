@@ -99,26 +99,6 @@ static int complain(const char *path, int status)
 
 /* ---- files ---- */
 
-/* The whole file; *size is how large it is. 0 or -errno. */
-static int load(const char *path, struct kin__room *room, size_t *size)
-{
-    int fd = kin__file_open(path, O_RDONLY, 0, true);
-    int64_t part = 1;
-    if (fd < 0)
-        return fd;
-    for (*size = 0; part > 0; *size += part > 0 ? (size_t)part : 0) {
-        if (*size > KIN__DUMP_BYTES_MAX)
-            part = -EFBIG;
-        else if (!kin__room_fits(room, *size + 1, 1))
-            part = -ENOMEM;
-        else
-            part = kin__file_pread(fd, (char *)room->base + *size, room->bytes - *size,
-                                   (int64_t)*size, true);
-    }
-    (void)kin__fd_close(fd);
-    return (int)part;
-}
-
 static int write_file(const char *path, const struct kin__text *text)
 {
     int fd = kin__file_open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644, true);
@@ -220,7 +200,7 @@ int kin__dump_main(int argc, char **argv)
         kin__plat_write(is_good ? 1 : 2, usage, sizeof(usage) - 1);
         return is_good ? 0 : 2;
     }
-    int status = load(wish.file, &room, &size);
+    int status = kin__room_read(&room, wish.file, KIN__DUMP_BYTES_MAX, &size);
     if (status == 0)
         status = kin__dump_read(&dump, room.base, size);
     if (status < 0) {

@@ -442,6 +442,11 @@ bool kin__engine_is_recorded(const struct kin__engine *e)
     return kin__lab_of_const(e)->is_recorded;
 }
 
+bool kin__engine_is_search(const struct kin__engine *e)
+{
+    return kin__lab_of_const(e)->plan == &kin__plan_tree;
+}
+
 uint64_t kin__engine_step(const struct kin__engine *e)
 {
     return kin__lab_of_const(e)->log.steps;

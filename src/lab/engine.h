@@ -38,6 +38,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct kin__text;
+
 enum kin__strategy {
     KIN__STRATEGY_AUTO,        /* a portfolio: round-robin once, then the others by turns */
     KIN__STRATEGY_ROUND_ROBIN, /* each actor in turn */
@@ -86,6 +88,7 @@ struct kin__engine_config {
     bool sweeps;          /* what is drawn is run again for each fault that could happen in it */
     unsigned check_every; /* one run of so many is made twice and compared; 0: never */
     const char *notes;    /* lines for the file: workers, faults, ... in the world's own words */
+    struct kin__text *misread; /* gets what is wrong with the file to follow; may be NULL */
 };
 
 /* Why a run failed. Two failures are the same if oracle and where are. */
@@ -133,6 +136,8 @@ bool kin__engine_begin(struct kin__engine *e);
  * happens for the report. An abandoned or failed one is brought to its end by the world without
  * being asked about: pick still answers, and nothing is kept. */
 bool kin__engine_is_recorded(const struct kin__engine *e);
+/* One of a search must say what its steps touch. */
+bool kin__engine_is_search(const struct kin__engine *e);
 static inline bool kin__engine_is_over(const struct kin__engine *e)
 {
     return e->is_over;
@@ -164,6 +169,12 @@ uint32_t kin__engine_choose(struct kin__engine *e, enum kin__choice kind, uint32
 /* The run has failed; the first failure of a run counts. */
 void kin__engine_fail(struct kin__engine *e, const char *oracle, int status, const char *where,
                       const char *text);
+
+/* The run under way takes the process with it: it is the failure, in words to which its end is
+ * added here, and nothing comes after it. May be called in the handler of a signal. */
+void kin__engine_die(struct kin__engine *e, const struct kin__engine_failure *failure);
+/* Which run is under way, among all that there ever were. */
+uint64_t kin__engine_run(const struct kin__engine *e);
 
 /* Makes room for one more touch of this step. */
 void kin__engine_touch_slow(struct kin__engine *e, uint64_t touch);
@@ -203,5 +214,7 @@ const char *kin__engine_notes(const struct kin__engine *e);
 /* What stands behind a word in a text of such lines, as far as it fits; false: no line begins with
  * the word (kinlab.c). */
 bool kin__engine_note(const char *text, const char *word, char *out, size_t size);
+/* Whether a text begins as a file that can be followed: NULL, or what is wrong with it. */
+const char *kin__engine_misread(const char *text, size_t size);
 
 #endif

@@ -28,6 +28,7 @@
 #define TRIES_MAX 400u
 #define FILE_BYTES (size_t)(4u << 20)
 #define PATH_BYTES 300u
+#define LINE_BYTES 160u
 
 /* So many steps of one task, as the file says it: "root/1:3". */
 struct block {
@@ -372,21 +373,44 @@ static void search_block(struct search *search, struct change *change)
     }
 }
 
+static const char *why_no_file(const struct kin__options *options,
+                               const struct kin__verdict *verdict)
+{
+    if (verdict->result.has_diverged)
+        return "no schedule repeats this failure, so that none can be changed";
+    return options->reports ? "the file of the schedule, which is needed, could not be written"
+                            : "it needs the file of the schedule, which --no-files leaves out";
+}
+
+static bool is_writable(const char *path)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    return fd >= 0 && close(fd) == 0;
+}
+
 void kin__explain(const struct kin__options *options, const struct kin_lab_config *config,
                   const struct kin_lab_test *test, const struct kin__verdict *verdict)
 {
-    static const char none[] = "explain:  there is no schedule in a file to change\n\n";
     const char *file = verdict->report.replay_file ? verdict->report.replay_file
                                                    : config->replay_file;
     struct schedule schedule = {0};
     struct kin__story story = {0};
     struct kin__text text;
-    char path[PATH_BYTES];
+    char path[PATH_BYTES], line[LINE_BYTES];
     kin__report_take_story(&story);
     kin__text_init(&text, path, sizeof(path));
     kin__text_printf(&text, "%s.try", file ? file : "");
-    if (!file || kin__text_is_full(&text) || !load(&schedule, file) || !cut(&schedule)) {
-        kin__plat_write(STDOUT_FILENO, none, sizeof(none) - 1);
+    const char *none =
+        !file                      ? why_no_file(options, verdict)
+        : kin__text_is_full(&text) ? "the path of the schedule is too long"
+        : !load(&schedule, file)   ? "the schedule cannot be read"
+        : !cut(&schedule)          ? "there is no order of tasks to change, or too much of it"
+        : !is_writable(path)       ? "changed schedules cannot be written beside the file"
+                                   : NULL;
+    if (none) {
+        kin__text_init(&text, line, sizeof(line));
+        kin__text_printf(&text, "explain:  %s\n\n", none);
+        kin__main_say(STDOUT_FILENO, &text);
     } else {
         struct search search = {&schedule, options, config, test, &story, path, {NULL, 0}, 0};
         struct change change = {.from = schedule.count};

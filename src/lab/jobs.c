@@ -3,6 +3,7 @@
  * Tests in several processes: each prints into memory of its own, which is copied out in order.
  *
  * A process that dies of a signal is a test that failed. One that cannot be started is run here.
+ * None outlives the one that started it.
  */
 #include "lab/jobs.h"
 
@@ -12,6 +13,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,7 +32,7 @@ static void copy_output(int fd, off_t size)
         ssize_t got = pread(fd, buffer, want, at);
         if (got <= 0)
             return;
-        kin__plat_write(STDOUT_FILENO, buffer, (size_t)got);
+        kin__main_write(buffer, (size_t)got);
         at += got;
     }
 }
@@ -75,12 +77,13 @@ static void finish_first(struct kin__jobs *jobs, struct kin__tally *tally)
     jobs->count--;
 }
 
-/* The child: prints into fd from here on. */
-static _Noreturn void work(int fd, const struct kin__options *options,
+/* The child: prints into fd from here on, and dies with its parent, which may be dead already. */
+static _Noreturn void work(int fd, pid_t parent, const struct kin__options *options,
                            const struct kin_lab_test *test, kin__job_fn *fn)
 {
     struct kin__tally tally = {0};
-    bool is_good = dup2(fd, STDOUT_FILENO) >= 0;
+    bool is_good = prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent &&
+                   dup2(fd, STDOUT_FILENO) >= 0;
     if (is_good) {
         (void)fn(options, test, &tally);
         kin__plat_write(STDOUT_FILENO, (const char *)&tally, sizeof(tally));
@@ -94,9 +97,9 @@ static void start_one(struct kin__jobs *jobs, const struct kin__options *options
     while (jobs->count == jobs->max) /* ends: each time one fewer */
         finish_first(jobs, tally);
     int fd = memfd_create("kin-lab", MFD_CLOEXEC);
-    pid_t pid = fd < 0 ? -1 : fork();
+    pid_t self = getpid(), pid = fd < 0 ? -1 : fork();
     if (pid == 0)
-        work(fd, options, test, fn);
+        work(fd, self, options, test, fn);
     if (pid < 0) {
         if (fd >= 0)
             close(fd);

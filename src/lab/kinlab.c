@@ -23,7 +23,8 @@
  * Paths and labels have no blanks, colons, percent signs or bytes outside of ASCII: these are
  * written as %xx. A file comes from anywhere: every number is checked and everything has a limit.
  * Errors: -EINVAL no such file at all, -EPROTONOSUPPORT another version, -EBADMSG a line that makes
- * no sense, -ENODATA the end is missing, -EFBIG too large, -E2BIG too many names.
+ * no sense, -ENODATA the end is missing, -EFBIG too large, -E2BIG too many names. Who asked for the
+ * file is told in words, with the line.
  */
 #include "lab/state.h"
 #include "plat/file.h"
@@ -253,7 +254,7 @@ struct pick_mark {
 };
 
 struct file_choice {
-    size_t step;
+    size_t step, line;
     const char *label;
     uint32_t n, answer;
     uint8_t kind;
@@ -264,9 +265,18 @@ struct reader {
     struct kin__room picks, choices, marks; /* uint32_t, struct file_choice, struct pick_mark */
     size_t pick_count, choice_count, mark_count;
     size_t notes_size;
+    size_t line; /* that is read, from 1 on */
     uint64_t seed;
     bool has_end;
 };
+
+/* Says what is wrong, in which line; answers with the status. */
+static int refuse(const struct reader *reader, size_t line, int status, const char *what)
+{
+    if (reader->lab->config.misread)
+        kin__text_printf(reader->lab->config.misread, "line %zu: %s", line, what);
+    return status;
+}
 
 /* The next word of a line, ended in place; NULL: there is none. */
 static char *take_word(char **line)
@@ -379,6 +389,7 @@ static int read_choice(struct reader *reader, char *line)
         (label && !unescape(label)))
         return -EBADMSG;
     choice.step = (size_t)at_step;
+    choice.line = reader->line;
     choice.answer = (uint32_t)number;
     choice.n = (uint32_t)n;
     choice.label = label ? label : "";
@@ -456,6 +467,31 @@ static int read_line(struct reader *reader, char *line)
     return is_ours(line, strlen(line)) ? 0 : read_note(reader, line);
 }
 
+/* What is wrong with a line that reads as status says; its first word is as it was. */
+static const char *what_of(const char *line, int status)
+{
+    static const char *const sentences[] = {
+        "'sched' wants who goes on for how many steps, such as root/1:3",
+        "'choose' wants step, kind, answer/count and label, such as 3 case 1/3 select",
+        "'marks' wants pairs of numbers to the base of 16, such as 4f2b:1",
+        "'seed' wants a number such as 0x5eed",
+    };
+    const char *what = "the line makes no sense";
+
+    if (status == -EFBIG)
+        return "there are more steps, choices or notes than one run has";
+    if (status == -E2BIG)
+        return "there are more tasks than one run has";
+    if (status == -ENOMEM)
+        return "there is no memory for more";
+    for (size_t i = 0; i < sizeof(sentences) / sizeof(*sentences); i++) {
+        const size_t size = strcspn(sentences[i] + 1, "'");
+        if (!strncmp(sentences[i] + 1, line, size) && (line[size] == ' ' || !line[size]))
+            what = sentences[i];
+    }
+    return what;
+}
+
 /* Puts picks and choices into one log, in their order. */
 static int merge(struct reader *reader)
 {
@@ -466,7 +502,8 @@ static int merge(struct reader *reader)
     size_t at = 0;
 
     if (reader->mark_count && reader->mark_count != reader->pick_count)
-        return -EBADMSG;
+        return refuse(reader, reader->line, -EBADMSG,
+                      "the file ends, and has not as many 'marks' as steps in 'sched'");
     kin__log_clear(log, reader->seed ? reader->seed : 1);
     for (size_t step = 0; step <= reader->pick_count; step++) {
         for (; at < reader->choice_count && choice[at].step == step; at++) {
@@ -488,28 +525,37 @@ static int merge(struct reader *reader)
         if (!kin__log_add(log, &decision, NULL))
             return -ENOMEM;
     }
-    return at == reader->choice_count ? 0 : -EBADMSG; /* else they are out of order, or too late */
+    if (at < reader->choice_count)
+        return refuse(reader, choice[at].line, -EBADMSG,
+                      "this 'choose' is of an earlier step than the one before, or of none");
+    return 0;
 }
 
 static int read_lines(struct reader *reader, char *text, size_t size)
 {
-    int status = 0;
+    int status;
     char *line = text, *end = text + size;
 
-    while (line < end && status == 0 && !reader->has_end) {
+    while (line < end && !reader->has_end) {
         char *stop = memchr(line, '\n', (size_t)(end - line));
+        reader->line++;
         if (!stop)
-            return -ENODATA; /* the last line is not whole */
+            break; /* the last line is not whole */
         *stop = 0;
         if (stop > line && stop[-1] == '\r')
             stop[-1] = 0;
         /* A NUL within the line hides the rest of it from the functions for strings. */
         if (strlen(line) + 1 < (size_t)(stop - line))
-            return -EBADMSG;
+            return refuse(reader, reader->line, -EBADMSG, "there is a zero byte in it");
         status = read_line(reader, line);
+        if (status < 0)
+            return refuse(reader, reader->line, status, what_of(line, status));
         line = stop + 1;
     }
-    return status == 0 && !reader->has_end ? -ENODATA : status;
+    if (!reader->has_end)
+        return refuse(reader, reader->line, -ENODATA,
+                      "the file is cut off here: its last line must be 'end'");
+    return 0;
 }
 
 static int check_version(const char *text, size_t size)
@@ -517,6 +563,18 @@ static int check_version(const char *text, size_t size)
     if (size < 9 || memcmp(text, "kinlab ", 7) != 0)
         return -EINVAL;
     return text[7] == '1' && (text[8] == '\n' || text[8] == '\r') ? 0 : -EPROTONOSUPPORT;
+}
+
+const char *kin__engine_misread(const char *text, size_t size)
+{
+    switch (check_version(text, size)) {
+    case 0:
+        return NULL;
+    case -EINVAL:
+        return "line 1: it is no schedule of the lab, which begins with 'kinlab 1'";
+    default:
+        return "line 1: it is of another version; this program reads 'kinlab 1'";
+    }
 }
 
 int kin__kinlab_parse(struct kin__lab *s, char *text, size_t size)
@@ -538,23 +596,8 @@ int kin__kinlab_parse(struct kin__lab *s, char *text, size_t size)
 
 int kin__kinlab_load(struct kin__lab *s, const char *path)
 {
-    struct kin__room *room = &s->file_room;
-    const int fd = kin__file_open(path, O_RDONLY, 0, true);
     size_t size = 0;
-    int64_t part = 1;
+    const int status = kin__room_read(&s->file_room, path, FILE_BYTES_MAX, &size);
 
-    if (fd < 0)
-        return fd;
-    while (part > 0) {
-        if (size > FILE_BYTES_MAX)
-            part = -EFBIG;
-        else if (!kin__room_fits(room, size + 2, 1))
-            part = -ENOMEM;
-        else
-            part = kin__file_pread(fd, (char *)room->base + size, room->bytes - size - 1,
-                                   (int64_t)size, true);
-        size += part > 0 ? (size_t)part : 0;
-    }
-    (void)kin__fd_close(fd);
-    return part < 0 ? (int)part : kin__kinlab_parse(s, room->base, size);
+    return status < 0 ? status : kin__kinlab_parse(s, s->file_room.base, size);
 }

@@ -2,14 +2,17 @@
 /*
  * kin_lab_run: a test, a strategy, and one execution after the other until the engine has enough.
  */
+#include "lab/death.h"
 #include "lab/options.h"
 #include "lab/report.h"
 #include "lab/world.h"
 
+#include "plat/plat.h"
 #include "scope/overflow.h"
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #define EXECUTIONS_DEFAULT 1000u
 #define AUTO_NS INT64_C(2000000000)
@@ -32,6 +35,7 @@ static enum kin__strategy strategy_of(const struct kin_lab_config *config)
         [KIN_LAB_AUTO] = KIN__STRATEGY_AUTO,     [KIN_LAB_ROUND_ROBIN] = KIN__STRATEGY_ROUND_ROBIN,
         [KIN_LAB_RANDOM] = KIN__STRATEGY_RANDOM, [KIN_LAB_PCT] = KIN__STRATEGY_PCT,
         [KIN_LAB_DPOR] = KIN__STRATEGY_DPOR,     [KIN_LAB_REPLAY] = KIN__STRATEGY_REPLAY,
+        [KIN_LAB_BYTES] = KIN__STRATEGY_BYTES,
     };
     if (kin__lab_wish.other)
         return kin__lab_wish.other;
@@ -40,7 +44,8 @@ static enum kin__strategy strategy_of(const struct kin_lab_config *config)
 
 static const char *name_of_strategy(const struct kin_lab_config *config)
 {
-    static const char *const names[] = {"auto", "rr", "random", "pct", "dpor", "replay"};
+    static const char *const names[] = {"auto", "rr", "random", "pct", "dpor", "replay",
+                                        "bytes"};
     return names[config->strategy];
 }
 
@@ -87,7 +92,9 @@ static struct kin__engine *make_engine(const struct kin_lab_config *config, int 
 {
     const struct kin__lab_wish *wish = &kin__lab_wish;
     static char notes[128];
+    struct kin__text misread;
     write_notes(config, notes, sizeof(notes));
+    kin__text_init(&misread, kin__lab_wish.misread, sizeof(kin__lab_wish.misread));
     int64_t wall_max = wish->wall_max;
     if (!wall_max && config->strategy == KIN_LAB_AUTO && !config->executions_max && !wish->seeds)
         wall_max = AUTO_NS;
@@ -102,6 +109,8 @@ static struct kin__engine *make_engine(const struct kin_lab_config *config, int 
         .preemptions = config->preemptions,
         .test = wish->test ? wish->test : "test",
         .replay = config->replay_file,
+        .bytes = config->bytes,
+        .bytes_count = config->bytes_count,
         .is_lenient = wish->is_lenient,
         .is_near = wish->is_near,
         .keeps_going = wish->keeps_going,
@@ -109,6 +118,7 @@ static struct kin__engine *make_engine(const struct kin_lab_config *config, int 
         .sweeps = is_swept(config),
         .check_every = CHECK_EVERY,
         .notes = notes,
+        .misread = &misread,
     };
     return kin__engine_create(&engine, status);
 }
@@ -126,7 +136,7 @@ static void read_notes(const struct kin__engine *engine, struct kin_lab_config *
 
 static int check_config(const struct kin_lab_config *config)
 {
-    if (config->size != sizeof(*config) || (unsigned)config->strategy > KIN_LAB_REPLAY ||
+    if (config->size != sizeof(*config) || (unsigned)config->strategy > KIN_LAB_BYTES ||
         config->time_max < 0 || config->workers > KIN_WORKERS_MAX ||
         (config->strategy == KIN_LAB_REPLAY && !config->replay_file))
         return -EINVAL;
@@ -142,8 +152,6 @@ static void tell_world(const struct kin_lab_config *config)
     w->time_max = config->time_max ? config->time_max : TIME_MAX_DEFAULT;
     w->keeps_fixture = kin__lab_wish.test != NULL;
     w->is_fair = config->strategy == KIN_LAB_ROUND_ROBIN;
-    w->wants_touches = config->strategy == KIN_LAB_DPOR || config->strategy == KIN_LAB_AUTO ||
-                       kin__lab_wish.is_near;
 }
 
 /* ---- executions ---- */
@@ -198,6 +206,25 @@ static void describe(const struct kin__engine *engine, const struct kin_lab_conf
     out->text = kin__report_make(&finding, &out->replay_file);
 }
 
+/* What tell_death needs to know of the runs under way. */
+static struct {
+    const struct kin__engine *engine;
+    const struct kin_lab_config *config;
+    int64_t began;
+} watched;
+
+/* In the handler of a signal: nobody will come back to tell it. */
+static void tell_death(void)
+{
+    static struct kin_lab_report report;
+    describe(watched.engine, watched.config, watched.began, &report);
+    kin__lab_wish.result = *kin__engine_result(watched.engine);
+    if (kin__lab_wish.died)
+        kin__lab_wish.died(&report);
+    else
+        kin__plat_write(STDERR_FILENO, report.text, strlen(report.text));
+}
+
 static int run(const struct kin_lab_config *given, const struct subject *subject,
                struct kin_lab_report *out)
 {
@@ -218,11 +245,18 @@ static int run(const struct kin_lab_config *given, const struct subject *subject
     if (!engine)
         return rc;
     read_notes(engine, &config);
+    watched.engine = engine;
+    watched.config = &config;
+    watched.began = began;
+    kin__death_watch(engine, tell_death); /* before those who may pass a fault on to it */
     rc = kin__overflow_init();
     if (rc == 0) {
         tell_world(&config);
         explore(engine, subject);
         kin__overflow_fini();
+    }
+    kin__death_unwatch();
+    if (rc == 0) {
         describe(engine, &config, began, report);
         kin__lab_wish.result = *kin__engine_result(engine);
         rc = report->status;

@@ -13,14 +13,17 @@
 #include "lab/explain.h"
 #include "lab/jobs.h"
 #include "lab/record.h"
+#include "lab/room.h"
 #include "plat/plat.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define LINE_BYTES 2048u
 #define JSON_BYTES 8192u /* texts of a failure, every byte of them written as six */
+#define BYTES_MAX ((size_t)64 << 20) /* of -s bytes */
 #define PROGRESS_NS INT64_C(100000000)
 #define SWEEP_NS INT64_C(2000000000) /* of a sweep, unless somebody says otherwise */
 
@@ -43,9 +46,21 @@ const struct kin_lab_test *kin__main_find(const char *name)
     return test;
 }
 
+static int unsaid; /* why something could not be printed; 0: everything could */
+
+void kin__main_write(const char *bytes, size_t size)
+{
+    int rc = kin__plat_write(STDOUT_FILENO, bytes, size);
+    if (rc < 0)
+        unsaid = rc;
+}
+
 void kin__main_say(int fd, const struct kin__text *text)
 {
-    kin__plat_write(fd, text->buf, text->len);
+    if (fd == STDOUT_FILENO)
+        kin__main_write(text->buf, text->len);
+    else
+        kin__plat_write(fd, text->buf, text->len);
 }
 
 static int complain(const struct kin__options *options, const char *what)
@@ -122,6 +137,14 @@ static void end_progress(struct progress *progress)
 
 static const char *under_way; /* the test that runs; NULL: none does */
 
+/* The same, for on_death. */
+static struct {
+    const struct kin__options *options;
+    const struct kin_lab_test *test;
+    struct kin__verdict *verdict;
+    struct progress *progress;
+} running;
+
 /* A test that calls exit has not passed, whatever it says. */
 static void on_exit_of_test(void)
 {
@@ -144,6 +167,8 @@ static void configure(const struct kin__options *options, const struct kin_lab_t
         config->depth = options->depth;
         config->preemptions = options->preemptions;
         config->executions_max = 0;
+        config->bytes = options->bytes;
+        config->bytes_count = options->bytes_count;
     } else if (options->faults) { /* each in each place, whoever comes first */
         config->strategy = KIN_LAB_DPOR;
         config->executions_max = 0;
@@ -159,15 +184,37 @@ static void configure(const struct kin__options *options, const struct kin_lab_t
 /* What a report says of strategy and faults, in words that this command line understands. */
 static void put_words(const struct kin__options *options, const struct kin_lab_config *config)
 {
-    static char strategy[32], sweep[96];
+    static char strategy[256], sweep[96];
     struct kin__text text;
     kin__text_init(&text, strategy, sizeof(strategy));
     kin__options_strategy(&text, config->strategy, kin__lab_wish.other, config->depth,
                           config->preemptions);
+    if (config->strategy == KIN_LAB_BYTES && options->bytes_file)
+        kin__text_printf(&text, ":%s", options->bytes_file);
     kin__lab_wish.strategy = strategy;
     kin__text_init(&text, sweep, sizeof(sweep));
     kin__options_faults(&text, options->faults & ~KIN_FAULT_EACH);
     kin__lab_wish.sweep = sweep[0] ? sweep : NULL;
+}
+
+/* What kin_lab_run has left, or leaves as the process ends. */
+static void conclude(struct kin__verdict *out, struct progress *progress)
+{
+    out->runs = kin__lab_wish.result.runs;
+    out->steps = kin__lab_wish.result.steps;
+    end_progress(progress);
+    out->ns = kin__host_now() - progress->began;
+    out->result = kin__lab_wish.result;
+    /* A negative answer without an oracle: it did not even begin. */
+    out->is_error = out->status < 0 && !out->report.oracle;
+}
+
+static void on_death(const struct kin_lab_report *report)
+{
+    running.verdict->report = *report;
+    running.verdict->status = report->status;
+    conclude(running.verdict, running.progress);
+    (void)kin__main_tell(running.options, running.test, running.verdict);
 }
 
 void kin__main_run(const struct kin__options *options, const struct kin_lab_config *config,
@@ -199,17 +246,16 @@ void kin__main_run(const struct kin__options *options, const struct kin_lab_conf
         used.executions_max = options->runs;
         kin__lab_wish.seeds = options->seeds;
     }
+    kin__lab_wish.died = on_death;
+    out->strategy = used.strategy;
+    running.options = options;
+    running.test = test;
+    running.verdict = out;
+    running.progress = &progress;
     under_way = test->name;
     out->status = kin_lab_run(&used, test->fn, NULL, &out->report);
     under_way = NULL;
-    out->runs = kin__lab_wish.result.runs;
-    out->steps = kin__lab_wish.result.steps;
-    end_progress(&progress);
-    out->ns = kin__host_now() - progress.began;
-    out->result = kin__lab_wish.result;
-    out->strategy = used.strategy;
-    /* A negative answer without an oracle: it did not even begin. */
-    out->is_error = out->status < 0 && !out->report.oracle;
+    conclude(out, &progress);
 }
 
 /* ---- what is said of it ---- */
@@ -295,6 +341,8 @@ static void put_json(struct kin__text *out, const struct kin_lab_test *test,
                          (unsigned long long)result->failures, result->switches);
         if (verdict->report.replay_file)
             put_field(out, "file", verdict->report.replay_file);
+        if (kin__lab_wish.unwritten[0])
+            put_field(out, "unwritten", kin__lab_wish.unwritten);
     }
     kin__text_str(out, "}\n");
 }
@@ -322,7 +370,7 @@ static void put_failure(const struct kin__options *options, const struct kin_lab
     }
     kin__main_say(STDOUT_FILENO, &text);
     if (!verdict->is_error && report && *report)
-        kin__plat_write(STDOUT_FILENO, report, strlen(report));
+        kin__main_write(report, strlen(report));
 }
 
 int kin__main_tell(const struct kin__options *options, const struct kin_lab_test *test,
@@ -436,6 +484,21 @@ static int run_tests(const struct kin__options *options)
     return tally.failed ? 1 : tally.errors ? 2 : 0;
 }
 
+/* The file of -s bytes. 0, or 2 and the reason is told. */
+static int read_bytes(struct kin__options *options)
+{
+    static struct kin__room room; /* stays: the options point to it */
+    char memory[LINE_BYTES];
+    struct kin__text text;
+    int rc = kin__room_read(&room, options->bytes_file, BYTES_MAX, &options->bytes_count);
+    options->bytes = room.base;
+    if (rc == 0)
+        return 0;
+    kin__text_init(&text, memory, sizeof(memory));
+    kin__text_printf(&text, "%s: %s", options->bytes_file, kin_status_text(rc));
+    return complain(options, memory);
+}
+
 static int print_help(const struct kin__options *options)
 {
     char memory[2 * LINE_BYTES];
@@ -456,6 +519,42 @@ static int print_version(void)
     return 0;
 }
 
+static int answer(const struct kin__options *options)
+{
+    switch (options->ask) {
+    case KIN__ASK_HELP: return print_help(options);
+    case KIN__ASK_VERSION: return print_version();
+    case KIN__ASK_LIST: return list_tests(options);
+    case KIN__ASK_REPLAY:
+    case KIN__ASK_SHRINK:
+    case KIN__ASK_REGRESS: return kin__replay_files(options);
+    default: return run_tests(options);
+    }
+}
+
+/* Whether nobody traces this process, as the kernel says; not a debugger that works otherwise. */
+static bool is_untraced(void)
+{
+    char bytes[4096];
+    int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+    ssize_t size = fd < 0 ? 0 : read(fd, bytes, sizeof(bytes) - 1);
+    if (fd >= 0)
+        close(fd);
+    bytes[size > 0 ? size : 0] = '\0';
+    return strstr(bytes, "\nTracerPid:\t0\n") != NULL;
+}
+
+static void warn_of_break(const struct kin__options *options)
+{
+    char memory[256];
+    struct kin__text text;
+    kin__text_init(&text, memory, sizeof(memory));
+    kin__text_printf(&text, "--break-at: there is no debugger: SIGTRAP in step %llu ends the "
+                     "program; start it with gdb --args",
+                     (unsigned long long)options->break_at);
+    (void)complain(options, memory);
+}
+
 int kin_lab_main(int argc, char **argv)
 {
     struct kin__options options;
@@ -464,16 +563,19 @@ int kin_lab_main(int argc, char **argv)
     kin__text_init(&error, memory, sizeof(memory));
     if (kin__options_read(&options, argc, argv, &error) < 0)
         return complain(&options, memory);
+    if (options.bytes_file && read_bytes(&options) != 0)
+        return 2;
     static bool is_watched;
     if (!is_watched)
         is_watched = atexit(on_exit_of_test) == 0;
-    switch (options.ask) {
-    case KIN__ASK_HELP: return print_help(&options);
-    case KIN__ASK_VERSION: return print_version();
-    case KIN__ASK_LIST: return list_tests(&options);
-    case KIN__ASK_REPLAY:
-    case KIN__ASK_SHRINK:
-    case KIN__ASK_REGRESS: return kin__replay_files(&options);
-    default: return run_tests(&options);
+    if (options.break_at && is_untraced())
+        warn_of_break(&options);
+    unsaid = 0;
+    int status = answer(&options);
+    if (unsaid) {
+        kin__text_init(&error, memory, sizeof(memory));
+        kin__text_printf(&error, "standard output cannot be written: %s", kin_status_text(unsaid));
+        (void)complain(&options, memory);
     }
+    return unsaid && status == 0 ? 2 : status;
 }

@@ -44,6 +44,8 @@ void kin__main_run(const struct kin__options *options, const struct kin_lab_conf
 int kin__main_tell(const struct kin__options *options, const struct kin_lab_test *test,
                    const struct kin__verdict *verdict);
 void kin__main_say(int fd, const struct kin__text *text);
+/* Every byte for standard output goes through here: what cannot be written is a failure. */
+void kin__main_write(const char *bytes, size_t size);
 
 /* --replay, --shrink and --regress (replay.c); what the program exits with. */
 int kin__replay_files(const struct kin__options *options);

@@ -145,17 +145,32 @@ static const struct {
     const char *name;
     enum kin_lab_strategy strategy;
     enum kin__strategy other;
-    enum { NO_NUMBER, DEPTH, PREEMPTIONS } number;
+    enum { NOTHING, DEPTH, PREEMPTIONS, BYTES_FILE } behind; /* the colon */
 } strategies[] = {
-    {"auto", KIN_LAB_AUTO, 0, NO_NUMBER},
-    {"rr", KIN_LAB_ROUND_ROBIN, 0, NO_NUMBER},
-    {"random", KIN_LAB_RANDOM, 0, NO_NUMBER},
+    {"auto", KIN_LAB_AUTO, 0, NOTHING},
+    {"rr", KIN_LAB_ROUND_ROBIN, 0, NOTHING},
+    {"random", KIN_LAB_RANDOM, 0, NOTHING},
     {"pct", KIN_LAB_PCT, 0, DEPTH},
-    {"urw", KIN_LAB_RANDOM, KIN__STRATEGY_WALK, NO_NUMBER},
+    {"urw", KIN_LAB_RANDOM, KIN__STRATEGY_WALK, NOTHING},
     {"dpor", KIN_LAB_DPOR, 0, PREEMPTIONS},
     {"dfs", KIN_LAB_DPOR, KIN__STRATEGY_DFS, PREEMPTIONS},
+    {"bytes", KIN_LAB_BYTES, 0, BYTES_FILE},
 };
 #define STRATEGIES (sizeof(strategies) / sizeof(strategies[0]))
+
+/* What stands behind the colon; NULL: there is none. */
+static void read_behind(struct reading *r, unsigned kind, const char *text)
+{
+    r->out->bytes_file = kind == BYTES_FILE ? text : NULL;
+    if (kind == BYTES_FILE && (!text || !*text))
+        fail(r, r->name, "the file is missing, as in bytes:FILE");
+    else if (kind == DEPTH && text)
+        r->out->depth = (unsigned)number_of(r, text, 1, DEPTH_MAX);
+    else if (kind == PREEMPTIONS && text)
+        r->out->preemptions = (unsigned)number_of(r, text, 1, 1000);
+    else if (kind == NOTHING && text)
+        fail(r, r->name, "this strategy takes no number");
+}
 
 static void read_strategy(struct reading *r, const char *text)
 {
@@ -166,21 +181,14 @@ static void read_strategy(struct reading *r, const char *text)
         r->out->has_strategy = true;
         r->out->strategy = strategies[i].strategy;
         r->out->other = strategies[i].other;
-        if (!text[length])
-            return;
-        if (strategies[i].number == DEPTH)
-            r->out->depth = (unsigned)number_of(r, text + length + 1, 1, DEPTH_MAX);
-        else if (strategies[i].number == PREEMPTIONS)
-            r->out->preemptions = (unsigned)number_of(r, text + length + 1, 1, 1000);
-        else
-            fail(r, r->name, "this strategy takes no number");
+        read_behind(r, strategies[i].behind, text[length] ? text + length + 1 : NULL);
         return;
     }
     if (r->is_failed)
         return;
     kin__text_printf(r->error,
                      "%s: unknown strategy '%.60s'; there are auto, rr, random, pct:d, urw, "
-                     "dpor:c, dfs:c",
+                     "dpor:c, dfs:c, bytes:file",
                      r->name, text);
     r->is_failed = true;
 }
@@ -193,9 +201,9 @@ void kin__options_strategy(struct kin__text *out, enum kin_lab_strategy strategy
            (strategies[i].strategy != strategy || strategies[i].other != other))
         i++;
     kin__text_str(out, i < STRATEGIES ? strategies[i].name : "replay");
-    if (i < STRATEGIES && strategies[i].number == DEPTH)
+    if (i < STRATEGIES && strategies[i].behind == DEPTH)
         kin__text_printf(out, ":%u", depth ? depth : 3);
-    if (i < STRATEGIES && strategies[i].number == PREEMPTIONS && preemptions)
+    if (i < STRATEGIES && strategies[i].behind == PREEMPTIONS && preemptions)
         kin__text_printf(out, ":%u", preemptions);
 }
 
@@ -438,6 +446,7 @@ static const char help_text[] =
     "                       dpor:C   every schedule that differs at all, or those with at\n"
     "                                most C preemptions; may say 'complete'\n"
     "                       dfs:C    every schedule, differ it or not: to check dpor by\n"
+    "                       bytes:FILE  one run that the bytes of a file decide: a fuzzer's\n"
     "  --dpor               the same as -s dpor\n"
     "  --seeds A..B         one run for each seed; --seed A for one\n"
     "  -n, --runs N         stops after N runs\n"
@@ -455,12 +464,15 @@ static const char help_text[] =
     "  -q, --quiet          only failures\n"
     "  -k, --keep-going     counts failing runs and does not stop at the first\n"
     "  --no-shrink          shows the failing run as it was found\n"
-    "  --break-at STEP      in the run that is told: stops there, for a debugger\n"
+    "  --break-at STEP      in the run that is told: SIGTRAP there, for a debugger\n"
     "  --lenient            a replay that no longer fits goes on by itself\n"
     "  -j, --jobs N         runs tests, or parts of a range of seeds, in N processes\n"
+    "  -h, --help           this text\n"
+    "  --version            of kin\n"
+    "  --                   what follows are names of tests\n"
     "\n"
     "The status is 0 when no test failed, 1 when one did, 2 when something was asked that\n"
-    "cannot be done.\n";
+    "cannot be done, or what came of it could not be written.\n";
 
 void kin__options_help(struct kin__text *out, const char *program)
 {

@@ -36,6 +36,9 @@ struct kin__options {
     enum kin_lab_strategy strategy;
     enum kin__strategy other; /* what the former has no name for; AUTO: none */
     unsigned depth, preemptions;
+    const char *bytes_file; /* of -s bytes; NULL: none */
+    const void *bytes;      /* and what is in it, once somebody has read it */
+    size_t bytes_count;
     bool has_seed;
     uint64_t seed, seeds; /* the first, and how many */
     uint64_t runs;        /* 0: the test's own number */
@@ -54,7 +57,7 @@ struct kin__options {
 int kin__options_read(struct kin__options *out, int argc, char **argv, struct kin__text *error);
 /* What --help prints. */
 void kin__options_help(struct kin__text *out, const char *program);
-/* A strategy as the command line has it: "pct:3". */
+/* A strategy as the command line has it: "pct:3"; the file of bytes is left to the caller. */
 void kin__options_strategy(struct kin__text *out, enum kin_lab_strategy strategy,
                            enum kin__strategy other, unsigned depth, unsigned preemptions);
 

@@ -13,6 +13,7 @@
 
 #include "lab/explain.h"
 #include "lab/room.h"
+#include "plat/file.h"
 #include "plat/plat.h"
 
 #include <dirent.h>
@@ -34,32 +35,35 @@ struct head {
     bool is_record; /* made of a record of production: lenient, and only near what was */
 };
 
-/* False: it cannot be read, or it is no such file. */
-static bool read_head(const char *path, struct head *head)
+/* NULL, or why it cannot be read. */
+static const char *read_head(const char *path, struct head *head)
 {
     char bytes[HEAD_BYTES + 1], word[128];
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t size = fd < 0 ? -1 : pread(fd, bytes, HEAD_BYTES, 0);
+    int fd = kin__host_file_open(path, O_RDONLY, 0, true);
+    int64_t size = fd < 0 ? fd : kin__host_file_pread(fd, bytes, HEAD_BYTES, 0, true);
     if (fd >= 0)
         close(fd);
     memset(head, 0, sizeof(*head));
     if (size < 0)
-        return false;
+        return kin_status_text((int)size);
     bytes[size] = '\0';
-    if (strncmp(bytes, "kinlab ", 7) != 0)
-        return false;
+    const char *misread = kin__engine_misread(bytes, (size_t)size);
+    if (misread)
+        return misread;
     head->is_known = kin__engine_note(bytes, "known", word, sizeof(word));
     head->is_record = kin__engine_note(bytes, "record", word, sizeof(word));
     if (kin__engine_note(bytes, "faults", word, sizeof(word)))
         head->faults = kin__options_fault_bits(word);
-    return kin__engine_note(bytes, "test", head->test, sizeof(head->test));
+    return kin__engine_note(bytes, "test", head->test, sizeof(head->test))
+               ? NULL
+               : "it names no test: there is no line 'test NAME' near its beginning";
 }
 
 /* ---- one file ---- */
 
 static int complain(const struct kin__options *options, const char *path, const char *what)
 {
-    char memory[PATH_BYTES + 256];
+    char memory[PATH_BYTES + 512];
     struct kin__text text;
     kin__text_init(&text, memory, sizeof(memory));
     kin__text_printf(&text, "%s: %s: %s", options->program, path, what);
@@ -68,15 +72,40 @@ static int complain(const struct kin__options *options, const char *path, const 
     return 2;
 }
 
+/* The name comes from a file: nothing in it may do anything to a terminal. */
+static int complain_of_test(const struct kin__options *options, const char *path,
+                            const char *name)
+{
+    char memory[256];
+    struct kin__text text;
+    kin__text_init(&text, memory, sizeof(memory));
+    kin__text_str(&text, "it is of a test that this program does not have: '");
+    for (; *name; name++)
+        kin__text_char(&text, (unsigned char)*name < ' ' || *name == 0x7f ? '?' : *name);
+    kin__text_str(&text, "'; --list tells those it has");
+    return complain(options, path, memory);
+}
+
+/* Whether the file was no good, which is told. */
+static bool is_misread(const struct kin__options *options, const char *path,
+                       const struct kin__verdict *verdict)
+{
+    if (!verdict->is_error || !kin__lab_wish.misread[0])
+        return false;
+    (void)complain(options, path, kin__lab_wish.misread);
+    return true;
+}
+
 static int prepare(const struct kin__options *options, const char *path,
                    const struct kin_lab_test **test, struct kin_lab_config *config,
                    struct head *head)
 {
-    if (!read_head(path, head))
-        return complain(options, path, "it cannot be read, or it is no schedule of the lab");
+    const char *misread = read_head(path, head);
+    if (misread)
+        return complain(options, path, misread);
     *test = kin__main_find(head->test);
     if (!*test)
-        return complain(options, path, "it is of a test that this program does not have");
+        return complain_of_test(options, path, head->test);
     *config = (*test)->config;
     config->strategy = KIN_LAB_REPLAY;
     config->replay_file = path;
@@ -114,6 +143,8 @@ static int replay_one(const struct kin__options *options)
         run_near(&used, &config, test, &verdict);
     else
         kin__main_run(&used, &config, test, &verdict);
+    if (is_misread(options, options->file, &verdict))
+        return 2;
     int status = kin__main_tell(&used, test, &verdict);
     if (status == 1 && options->explains && !options->is_json)
         kin__explain(&used, &config, test, &verdict);
@@ -146,6 +177,8 @@ static int regress_one(const struct kin__options *options, const char *path)
     used.has_seed = false;
     used.is_unshrunk = true;
     kin__main_run(&used, &config, test, &verdict);
+    if (is_misread(options, path, &verdict))
+        return 2;
     const bool is_near = verdict.result.has_diverged;
     if (is_near)
         run_near(&used, &config, test, &verdict);

@@ -21,10 +21,12 @@
 #include "lab/source.h"
 #include "lab/story.h"
 #include "lab/world.h"
+#include "plat/file.h"
+#include "plat/plat.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define COLUMNS_MAX 4u      /* tasks that have a column of their own */
@@ -58,18 +60,34 @@ static const char *strategy_of(const struct kin__finding *finding)
     return kin__lab_wish.strategy ? kin__lab_wish.strategy : finding->strategy;
 }
 
+/* Whether the same decisions lead to the same run: else its schedule is of no use. */
+static bool is_repeatable(const struct kin__engine_result *result)
+{
+    return !result->failure.oracle || strcmp(result->failure.oracle, "nondeterminism") != 0;
+}
+
 static void put_replay(struct kin__text *out, const struct kin__finding *finding,
                        const struct kin__engine_result *result,
                        const struct kin__report_files *files)
 {
     const char *program = kin__lab_wish.program ? kin__lab_wish.program : "the program";
-    if (files->schedule[0])
+    const char *sweep = kin__lab_wish.sweep;
+    if (!is_repeatable(result))
+        kin__text_str(out, "replay:   no schedule repeats this: something decides that the lab "
+                           "does not. Look for a\n          real clock, random numbers, an order "
+                           "of addresses, memory that is not set, a static\n          variable "
+                           "that the last run changed, a thread of somebody else\n");
+    else if (files->schedule[0])
         kin__text_printf(out, "replay:   %s --replay %s\n", program, files->schedule);
     else if (result->failing_seed)
         kin__text_printf(out, "replay:   %s %s -s %s --seed %llu%s%s\n", program, finding->test,
                          strategy_of(finding), (unsigned long long)result->failing_seed,
-                         kin__lab_wish.sweep ? " --sweep " : "",
-                         kin__lab_wish.sweep ? kin__lab_wish.sweep : "");
+                         sweep ? " --sweep " : "", sweep ? sweep : "");
+    else if (strcmp(strategy_of(finding), "replay") != 0) /* a search finds it where it was */
+        kin__text_printf(out, "replay:   %s %s -s %s%s%s\n", program, finding->test,
+                         strategy_of(finding), sweep ? " --sweep " : "", sweep ? sweep : "");
+    if (kin__lab_wish.unwritten[0])
+        kin__text_printf(out, "files:    %s\n", kin__lab_wish.unwritten);
     if (files->picture[0])
         kin__text_printf(out, "picture:  %s\n", files->picture);
     if (files->trace[0])
@@ -318,19 +336,29 @@ void kin__report_text(struct kin__text *out, const struct kin__finding *finding,
 
 /* ---- files ---- */
 
-static bool write_file(const char *path, const struct kin__text *text)
+/* A file that could not be written has no name; the first reason is told. */
+static void settle(const struct kin__finding *finding, char *path, int status)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    size_t done = 0;
-    if (fd < 0)
-        return false;
-    while (done < text->len) {
-        ssize_t part = write(fd, text->buf + done, text->len - done);
-        if (part <= 0)
-            break;
-        done += (size_t)part;
+    struct kin__text text;
+    if (status >= 0)
+        return;
+    if (!kin__lab_wish.unwritten[0]) {
+        kin__text_init(&text, kin__lab_wish.unwritten, sizeof(kin__lab_wish.unwritten));
+        kin__text_printf(&text, "%.200s cannot be written: %s",
+                         path[0] ? path : finding->directory, kin_status_text(status));
     }
-    return (close(fd) == 0) & (done == text->len);
+    path[0] = '\0';
+}
+
+static int write_file(const char *path, const struct kin__text *text)
+{
+    if (!path[0] || kin__text_is_full(text))
+        return path[0] ? -EFBIG : -ENAMETOOLONG;
+    int fd = kin__host_file_open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666, true);
+    if (fd < 0)
+        return fd;
+    int rc = kin__plat_write(fd, text->buf, text->len);
+    return close(fd) < 0 && rc == 0 ? -EIO : rc;
 }
 
 /* <directory>/<test>-<first half of the schedule's hash>.<ending> */
@@ -348,25 +376,34 @@ static void name_file(char *path, size_t size, const struct kin__finding *findin
         path[0] = '\0';
 }
 
-static void write_all(const struct kin__finding *finding, const struct kin__story *of,
-                      struct kin__room *room, struct kin__report_files *files)
+static void save_schedule(const struct kin__finding *finding, struct kin__report_files *files)
+{
+    char *path = files->schedule;
+    int made = kin__host_file_mkdir(finding->directory, 0777);
+    if (made < 0 && made != -EEXIST) {
+        settle(finding, path, made);
+        return;
+    }
+    if (!is_repeatable(kin__engine_result(finding->engine)))
+        return;
+    name_file(path, sizeof(files->schedule), finding, "kinlab");
+    settle(finding, path,
+           path[0] ? kin__engine_save(finding->engine, path) : -ENAMETOOLONG);
+}
+
+static void draw_all(const struct kin__finding *finding, const struct kin__story *of,
+                     struct kin__room *room, struct kin__report_files *files)
 {
     struct kin__text text;
-    (void)mkdir(finding->directory, 0777); /* it may be there; if it is not, saving fails */
-    name_file(files->schedule, sizeof(files->schedule), finding, "kinlab");
+    size_t size = kin__room_fits(room, FILE_BYTES, 1) ? FILE_BYTES : 0;
     name_file(files->picture, sizeof(files->picture), finding, "svg");
     name_file(files->trace, sizeof(files->trace), finding, "trace.json");
-    if (!files->schedule[0] || kin__engine_save(finding->engine, files->schedule) < 0)
-        files->schedule[0] = '\0';
-    bool has_room = kin__room_fits(room, FILE_BYTES, 1);
-    kin__text_init(&text, room->base, has_room ? FILE_BYTES : 0);
+    kin__text_init(&text, room->base, size);
     kin__picture_draw(&text, finding, of);
-    if (!has_room || kin__text_is_full(&text) || !write_file(files->picture, &text))
-        files->picture[0] = '\0';
-    kin__text_init(&text, room->base, has_room ? FILE_BYTES : 0);
+    settle(finding, files->picture, write_file(files->picture, &text));
+    kin__text_init(&text, room->base, size);
     kin__chrome_write(&text, finding, of);
-    if (!has_room || kin__text_is_full(&text) || !write_file(files->trace, &text))
-        files->trace[0] = '\0';
+    settle(finding, files->trace, write_file(files->trace, &text));
 }
 
 static struct kin__story told; /* the last one */
@@ -384,13 +421,16 @@ const char *kin__report_make(const struct kin__finding *finding, const char **fi
     struct kin__room file_room = {NULL, 0};
     struct kin__text text;
     memset(&files, 0, sizeof(files));
+    kin__lab_wish.unwritten[0] = '\0';
     *file = NULL;
+    if (finding->directory)
+        save_schedule(finding, &files);
     if (!kin__room_fits(&text_room, TEXT_BYTES, 1) || !kin__story_tell(&told, finding->engine)) {
         kin__story_forget(&told);
         return "a failure was found, and there is no memory to tell it";
     }
-    if (finding->directory)
-        write_all(finding, &told, &file_room, &files);
+    if (finding->directory && told.count > 0) /* a run that died may not have been noted */
+        draw_all(finding, &told, &file_room, &files);
     kin__text_init(&text, text_room.base, TEXT_BYTES);
     kin__report_text(&text, finding, &told, &files);
     if (files.schedule[0])

@@ -13,6 +13,7 @@
 #include "lab/engine.h"
 
 struct kin__story;
+struct kin_lab_report;
 
 /* All zero: nothing is wished for. Lives from the command line's start to its end. */
 struct kin__lab_wish {
@@ -31,7 +32,13 @@ struct kin__lab_wish {
     /* Called now and then between two runs, with what is known so far; may be NULL. */
     void (*progress)(const struct kin__engine_result *so_far, void *arg);
     void *progress_arg;
+    int64_t patience;     /* ns that a step may last in real time; 0: as death.c has it */
+    /* Called in the handler of a signal before the process ends by it; NULL: the report goes to
+     * the standard error. */
+    void (*died)(const struct kin_lab_report *report);
     struct kin__engine_result result; /* set by kin_lab_run: what the engine says */
+    char unwritten[300]; /* set by kin_lab_run: why a report's files are not there; "": they are */
+    char misread[200];   /* set by kin_lab_run: what is wrong with a replay's file; "": nothing */
 };
 extern struct kin__lab_wish kin__lab_wish;
 

@@ -25,6 +25,9 @@ void kin__room_release(struct kin__room *room);
 /* Begins a room in memory that outlives it, zeroed, an even number of bytes. */
 void kin__room_lend(struct kin__room *room, void *base, size_t bytes);
 
+/* Fills a room with a file of max bytes at most, and leaves room for one more. 0 or -errno. */
+int kin__room_read(struct kin__room *room, const char *path, size_t max, size_t *size);
+
 /* Whether the array has room for count elements of size bytes, growing it if need be. */
 static inline bool kin__room_fits(struct kin__room *room, size_t count, size_t size)
 {

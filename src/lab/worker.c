@@ -486,7 +486,7 @@ void kin__worker_main(struct kin__worker *worker)
     kin__self_set(worker);
     kin__context_adopt(&worker->native);
     w->is_running = true;
-    kin__lab_gate.records = w->engine && w->wants_touches && !w->is_closed;
+    kin__lab_gate.records = w->engine && kin__engine_is_search(w->engine) && !w->is_closed;
     worker->fresh = NULL;
     for (;;) { /* ends: when nobody is next */
         struct kin__task *task = worker->fresh; /* left over: it needs a larger stack, or any */

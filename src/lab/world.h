@@ -96,7 +96,6 @@ struct kin__world {
     int64_t time_max;
     unsigned workers;
     bool keeps_fixture; /* what the first task leaves behind is no leak */
-    bool wants_touches; /* the strategy is one that looks at what steps touch */
     bool is_fair;       /* the strategy passes over nobody for long */
 };
 extern struct kin__world kin__world;

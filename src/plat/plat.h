@@ -240,6 +240,9 @@ enum kin__fault_action { KIN__FAULT_PASS, KIN__FAULT_JUMP, KIN__FAULT_ABORT };
  * last user has gone. */
 int kin__fault_init(enum kin__fault_action (*resolve)(struct kin__fault *fault));
 void kin__fault_fini(void);
+/* Where the code was that a signal has interrupted, by the third argument of its handler; 0 where
+ * that is not known. */
+void kin__fault_where(const void *context, uintptr_t *pc, uintptr_t *sp);
 /* Gives the calling thread its alternate stack, takes it away again. 0 or -errno. */
 int kin__fault_thread_init(void);
 void kin__fault_thread_fini(void);

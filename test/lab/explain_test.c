@@ -115,5 +115,12 @@ KIN_TEST(a_fault_is_named, "")
 KIN_TEST(without_a_file_there_is_nothing_to_change, "")
 {
     EXPECT_EQ(run_main("t reads_too_early -e --no-files"), 1);
-    EXPECT(strstr(main_out, "explain:  there is no schedule in a file") != NULL);
+    EXPECT(strstr(main_out, "which --no-files leaves out\n") != NULL);
+}
+
+KIN_TEST(a_file_that_could_not_be_written_is_missed, "")
+{
+    EXPECT_EQ(run_main("t reads_too_early -e --report-dir /proc/no/such/place"), 1);
+    EXPECT(strstr(main_out, "files:    /proc/no/such/place cannot be written: ") != NULL);
+    EXPECT(strstr(main_out, "explain:  the file of the schedule, which is needed, ") != NULL);
 }

@@ -8,7 +8,9 @@
 
 #include <kin/kin.h>
 
+#include <poll.h>
 #include <signal.h>
+#include <sys/wait.h>
 
 #define PASSES(name)                                                                               \
     KIN_LAB(name, .strategy = KIN_LAB_ROUND_ROBIN)                                                 \
@@ -31,6 +33,18 @@ KIN_LAB(fails, .strategy = KIN_LAB_ROUND_ROBIN)
 KIN_LAB(dies, .strategy = KIN_LAB_ROUND_ROBIN)
 {
     (void)raise(SIGKILL);
+    return 0;
+}
+
+static int tells[2]; /* a pipe from the tests below */
+
+KIN_LAB(stays, .strategy = KIN_LAB_ROUND_ROBIN)
+{
+    pid_t self = getpid();
+    while (write(tells[1], &self, sizeof(self)) != (ssize_t)sizeof(self)) /* ends: there is room */
+        continue;
+    for (;;) /* ends: it is killed, or taken for a hang */
+        (void)pause();
     return 0;
 }
 
@@ -76,4 +90,27 @@ KIN_TEST(a_range_of_seeds_is_shared, "")
     for (const char *at = main_out; (at = strchr(at, '\n')); at++)
         lines++;
     EXPECT_EQ(lines, 4);
+}
+
+KIN_TEST(no_job_outlives_the_one_that_started_it, "")
+{
+    pid_t job = 0;
+    char byte;
+    EXPECT_EQ(pipe(tells), 0);
+    pid_t parent = fork();
+    EXPECT(parent >= 0);
+    if (parent == 0)
+        _exit(run_main("t stays -j2") + 10);
+    close(tells[1]);
+    EXPECT_EQ(read(tells[0], &job, sizeof(job)), (ssize_t)sizeof(job));
+    EXPECT_NE(job, parent);
+    EXPECT_EQ(kill(parent, SIGKILL), 0);
+    EXPECT_EQ(waitpid(parent, NULL, 0), parent);
+    struct pollfd end = {.fd = tells[0], .events = POLLIN};
+    if (poll(&end, 1, 8000) != 1) /* the end comes when nobody is left who could write */
+        (void)kill(job, SIGKILL);
+    else
+        job = 0;
+    EXPECT_EQ(job, 0);
+    EXPECT_EQ(read(tells[0], &byte, 1), 0);
 }

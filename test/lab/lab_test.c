@@ -246,6 +246,9 @@ KIN_TEST(nonsense_is_refused, "")
     config = (struct kin_lab_config)KIN_LAB_CONFIG_INIT;
     config.strategy = KIN_LAB_REPLAY;
     EXPECT_EQ(kin_lab_run(&config, add_up, NULL, &report), -EINVAL);
+    config.strategy = KIN_LAB_BYTES;
+    config.bytes_count = 1;
+    EXPECT_EQ(kin_lab_run(&config, add_up, NULL, &report), -EINVAL);
     EXPECT(!kin_in_lab());
     EXPECT_EQ(run(KIN_LAB_ROUND_ROBIN, 1, call_inside, NULL), 0);
     EXPECT(!kin_in_lab());

@@ -6,6 +6,8 @@
 
 #include "run_main.h"
 
+#include <fcntl.h>
+#include <signal.h>
 #include <sys/wait.h>
 
 #include <kin/kin.h>
@@ -64,6 +66,67 @@ KIN_LAB(counts_often)
 KIN_LAB(adds_late, .strategy = KIN_LAB_RANDOM, .executions_max = 500)
 {
     return two_add(add);
+}
+
+KIN_LAB(sums_wrong, .strategy = KIN_LAB_DPOR)
+{
+    return two_add(add);
+}
+
+/* Three tasks that fall when the second runs in the middle of the first, and also when they run in
+ * the opposite order, which takes one switch fewer, and which no small change leads to. */
+struct three {
+    int half, count, places[3];
+    bool has_fallen;
+};
+
+static int be_first(void *arg)
+{
+    struct three *three = arg;
+    KIN_SHARED(three->half) = 1;
+    KIN_SHARED(three->half) = 0;
+    KIN_SHARED(three->places[0]) = KIN_SHARED(three->count)++;
+    return 0;
+}
+
+static int be_second(void *arg)
+{
+    struct three *three = arg;
+    KIN_SHARED(three->has_fallen) = KIN_SHARED(three->half) == 1;
+    KIN_SHARED(three->places[1]) = KIN_SHARED(three->count)++;
+    return 0;
+}
+
+static int be_third(void *arg)
+{
+    struct three *three = arg;
+    KIN_SHARED(three->places[2]) = KIN_SHARED(three->count)++;
+    return 0;
+}
+
+KIN_LAB(falls_in_two_ways, .strategy = KIN_LAB_DPOR)
+{
+    struct three three = {0};
+    KIN_NURSERY(n);
+    KIN_LAB_OK(kin_spawn(&n, be_first, &three));
+    KIN_LAB_OK(kin_spawn(&n, be_second, &three));
+    KIN_LAB_OK(kin_spawn(&n, be_third, &three));
+    KIN_LAB_OK(kin_nursery_join(&n, NULL));
+    kin_lab_assert(!three.has_fallen && (three.places[2] != 0 || three.places[1] != 1),
+                   "they stand");
+    return 0;
+}
+
+/* What a run leaves behind decides the next one. */
+KIN_LAB(remembers, .strategy = KIN_LAB_RANDOM, .executions_max = 200)
+{
+    static unsigned runs;
+    int sum = 0;
+    KIN_NURSERY(n);
+    for (unsigned i = 0; i < 1 + runs % 3; i++)
+        KIN_LAB_OK(kin_spawn(&n, add_at_once, &sum));
+    runs++;
+    return kin_nursery_join(&n, NULL);
 }
 
 KIN_LAB(returns_an_error, .strategy = KIN_LAB_ROUND_ROBIN)
@@ -139,6 +202,20 @@ KIN_TEST(the_seed_of_a_failure_makes_it_fail_at_once, "")
     EXPECT_EQ(number_behind("\"seed\":"), seed);
 }
 
+KIN_TEST(what_was_drawn_becomes_as_short_as_what_was_searched, "")
+{
+    EXPECT_EQ(run_main("t two_ways --no-files --json"), 1);
+    unsigned long long least = number_behind("\"switches\":");
+    for (unsigned seed = 1, failed = 0; failed < 8; seed++) { /* ends: every second one fails */
+        char line[128];
+        snprintf(line, sizeof(line), "t two_ways -s random --no-files --json --seed %u", seed);
+        if (run_main(line) == 0)
+            continue;
+        failed++;
+        EXPECT_EQ(number_behind("\"switches\":"), least);
+    }
+}
+
 KIN_TEST(ranges_of_seeds_are_run_one_by_one, "")
 {
     EXPECT_EQ(run_main("t adds_at -s random --seeds 1..50 --json"), 0);
@@ -201,6 +278,26 @@ KIN_TEST(strategies_can_be_chosen, "")
     }
 }
 
+KIN_TEST(the_bytes_of_a_file_decide_one_run, "")
+{
+    char line[128], path[64];
+    int fd = memfd_create("bytes", 0);
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    snprintf(line, sizeof(line), "t adds_late -s bytes:%s --no-files", path);
+    EXPECT_EQ(run_main(line), 0); /* without a byte one adds after the other */
+    EXPECT(says("no failure in 1 run "));
+    for (int byte = 0; byte < 100; byte++)
+        EXPECT_EQ(write(fd, &byte, 1), 1);
+    EXPECT_EQ(run_main(line), 1);
+    EXPECT(says("FAIL  adds_late: assert"));
+    EXPECT(says(path)); /* how to see it again */
+    snprintf(line, sizeof(line), "t adds_late -s bytes:%s --json --no-files", path);
+    EXPECT_EQ(run_main(line), 1);
+    EXPECT(says("\"strategy\":\"bytes:/"));
+    EXPECT(says("\"runs\":1,"));
+    close(fd);
+}
+
 KIN_TEST(tests_are_listed, "")
 {
     EXPECT_EQ(run_main("t --list"), 0);
@@ -230,7 +327,8 @@ KIN_TEST(what_cannot_be_done_is_one_line_and_status_2, "")
 {
     static const char *const lines[] = {"t --nonsense",         "t nobody_of_that_name",
                                         "t --replay /nowhere",  "t --shrink /nowhere",
-                                        "t --regress /nowhere", "t -s what"};
+                                        "t --regress /nowhere", "t -s what",
+                                        "t -s bytes:/nowhere"};
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
         EXPECT_EQ(run_main(lines[i]), 2);
         EXPECT_STR(main_out, "");
@@ -245,7 +343,7 @@ KIN_TEST(help_and_version, "")
 {
     EXPECT_EQ(run_main("t --help"), 0);
     EXPECT(says("usage: t [options] [test ...]"));
-    EXPECT(says("cannot be done.\n")); /* to its end */
+    EXPECT(says("could not be written.\n")); /* to its end */
     EXPECT_EQ(run_main("t --version"), 0);
     EXPECT(strncmp(main_out, "kin-lab ", 8) == 0);
 }
@@ -288,4 +386,83 @@ KIN_TEST(time_ends_what_would_go_on, "")
     EXPECT_EQ(run_main("t adds_at -s random --time 20ms --json"), 0);
     EXPECT(says("\"verdict\":\"pass\""));
     EXPECT_GT(number_behind("\"runs\":"), 0);
+}
+
+/* Runs a line with its output on a device that is always full; what main returns. */
+static int run_full(const char *line)
+{
+    int status = 0, pipes[2];
+    ssize_t size = 0, part = 1;
+    fflush(stdout);
+    EXPECT_EQ(pipe(pipes), 0);
+    pid_t pid = fork();
+    EXPECT(pid >= 0);
+    if (pid == 0) {
+        static char words[256], *argv[16];
+        int argc = 0;
+        snprintf(words, sizeof(words), "%s", line);
+        for (char *word = strtok(words, " "); word && argc < 15; word = strtok(NULL, " "))
+            argv[argc++] = word;
+        int full = open("/dev/full", O_WRONLY);
+        bool is_good = full >= 0 && dup2(full, STDOUT_FILENO) >= 0 &&
+                       dup2(pipes[1], STDERR_FILENO) >= 0;
+        _exit(is_good ? kin_lab_main(argc, argv) : 99);
+    }
+    close(pipes[1]);
+    for (; part > 0; size += part > 0 ? part : 0)
+        part = read(pipes[0], main_err + size, sizeof(main_err) - 1 - (size_t)size);
+    main_err[size] = '\0';
+    close(pipes[0]);
+    EXPECT_EQ(waitpid(pid, &status, 0), pid);
+    fputs(main_err, stdout);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+KIN_TEST(what_cannot_be_printed_is_a_failure, "")
+{
+    static const char *const lines[] = {"t adds_at", "t adds_at --json", "t adds_at without -j2",
+                                        "t --list",  "t --help",         "t --version"};
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+        EXPECT_EQ(run_full(lines[i]), 2);
+        EXPECT_STR(main_err,
+                   "t: standard output cannot be written: no space is left on the device\n");
+    }
+    EXPECT_EQ(run_full("t adds_late --no-files"), 1);
+    EXPECT(strstr(main_err, "cannot be written") != NULL);
+    EXPECT_EQ(run_full("t -q adds_at"), 0); /* nothing is to be said */
+    EXPECT_STR(main_err, "");
+}
+
+KIN_TEST(a_break_without_a_debugger_is_announced, "")
+{
+    char status[4096] = "";
+    int fd = open("/proc/self/status", O_RDONLY);
+    if (fd < 0 || read(fd, status, sizeof(status) - 1) <= 0 ||
+        !strstr(status, "TracerPid:\t0\n"))
+        KIN_SKIP("somebody traces this test, or nobody can tell");
+    close(fd);
+    EXPECT_EQ(run_full("t adds_late --no-files --break-at 2"), -SIGTRAP);
+    EXPECT(strstr(main_err, "t: --break-at: there is no debugger: SIGTRAP in step 2 ends") != NULL);
+}
+
+KIN_TEST(a_failure_of_a_search_can_be_seen_again_without_a_file, "")
+{
+    EXPECT_EQ(run_main("./t sums_wrong --no-files"), 1);
+    EXPECT(says("replay:   ./t sums_wrong -s dpor\n"));
+    EXPECT_EQ(run_main("t sums_wrong --json --report-dir /proc/no/such/place"), 1);
+    EXPECT(says(",\"unwritten\":\"/proc/no/such/place cannot be written: "));
+}
+
+KIN_TEST(what_does_not_repeat_itself_has_no_replay, "")
+{
+    char directory[] = "/tmp/kin_main_XXXXXX", line[128];
+    EXPECT(mkdtemp(directory) != NULL);
+    snprintf(line, sizeof(line), "t remembers -e --report-dir %s", directory);
+    EXPECT_EQ(run_main(line), 1);
+    snprintf(line, sizeof(line), "rm -r %s", directory);
+    EXPECT_EQ(system(line), 0);
+    EXPECT(says("FAIL  remembers: nondeterminism"));
+    EXPECT(says("replay:   no schedule repeats this: "));
+    EXPECT(says("explain:  no schedule repeats this failure"));
+    EXPECT(!says(".kinlab"));
 }

@@ -92,6 +92,18 @@ KIN_TEST(strategies_have_names_and_numbers, "")
     }
 }
 
+KIN_TEST(bytes_have_a_file, "")
+{
+    EXPECT_EQ(read_line("t -s bytes:some:file"), 0);
+    EXPECT_EQ(options.strategy, KIN_LAB_BYTES);
+    EXPECT_STR(options.bytes_file, "some:file");
+    EXPECT_EQ(read_line("t -s bytes:file -s rr"), 0); /* the last one holds */
+    EXPECT_EQ(options.strategy, KIN_LAB_ROUND_ROBIN);
+    EXPECT_PTR(options.bytes_file, NULL);
+    EXPECT_EQ(read_line("t -s bytes"), -1);
+    EXPECT_STR(error, "strategy: the file is missing, as in bytes:FILE");
+}
+
 KIN_TEST(seeds_are_one_or_a_range, "")
 {
     EXPECT_EQ(read_line("t --seeds 1..100000"), 0);
@@ -157,7 +169,8 @@ KIN_TEST(whatever_is_wrong_is_answered_with_one_line, "")
         "t -n 0",            "t -n 1x",           "t -j 0",            "t -j 257",
         "t -j x",            "t -s",              "t -s nonsense",     "t -s pct:0",
         "t -s pct:x",        "t -s random:3",     "t -s pct:99999999999999999999",
-        "t -s :3",           "t --time 0",        "t --time 2parsec",  "t --time 999999999999999h",
+        "t -s :3",           "t -s random:",      "t -s pct:",         "t -s bytes",
+        "t -s bytes:",       "t --time 0",        "t --time 2parsec",  "t --time 999999999999999h",
         "t --time",          "t --sweep",         "t --sweep ,",       "t --sweep oom,",
         "t --sweep oom,,fail", "t --sweep bad",   "t --list=3",        "t --quiet=x",
         "t --replay",        "t --replay=",       "t --break-at 0",    "t --=",
@@ -202,7 +215,8 @@ KIN_TEST(help_names_every_option, "")
     static const char *const names[] = {
         "--list", "--replay", "--shrink", "--regress", "--strategy", "--dpor", "--seeds", "--seed",
         "--runs", "--time", "--sweep", "--explain", "--report-dir", "--no-files", "--json",
-        "--quiet", "--keep-going", "--no-shrink", "--lenient", "--jobs", "--break-at"};
+        "--quiet", "--keep-going", "--no-shrink", "--lenient", "--jobs", "--break-at",
+        "-h, --help", "--version", "  -- "};
     struct kin__text text;
     kin__text_init(&text, memory, sizeof(memory));
     kin__options_help(&text, "t_bank");

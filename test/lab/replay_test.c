@@ -348,3 +348,49 @@ KIN_TEST(the_number_of_workers_is_read_back, "")
     EXPECT_EQ(with_file("--replay", "--json"), 1);
     EXPECT(!says("\"oracle\":\"assert\""));
 }
+
+KIN_TEST(a_file_that_makes_no_sense_is_told_with_its_line, "")
+{
+#define HEAD "kinlab 1\ntest adds\n"
+    static const struct {
+        const char *text, *answer;
+    } files[] = {
+        {"what is this\n", "line 1: it is no schedule of the lab, which begins with 'kinlab 1'"},
+        {"", "line 1: it is no schedule of the lab, which begins with 'kinlab 1'"},
+        {"kinlab 2\ntest adds\nend\n",
+         "line 1: it is of another version; this program reads 'kinlab 1'"},
+        {"kinlab 1\nend\n", "it names no test: there is no line 'test NAME' near its beginning"},
+        {"kinlab 1\ntest no\001body\nend\n", "it is of a test that this program does not have: "
+                                            "'no?body'; --list tells those it has"},
+        {HEAD "sched root:1\n", "line 3: the file is cut off here: its last line must be 'end'"},
+        {HEAD "sched root:1 ro", "line 3: the file is cut off here: its last line must be 'end'"},
+        {HEAD "sched root\nend\n",
+         "line 3: 'sched' wants who goes on for how many steps, such as root/1:3"},
+        {HEAD "sched root:1\nchoose 1 case\nend\n",
+         "line 4: 'choose' wants step, kind, answer/count and label, such as 3 case 1/3 select"},
+        {HEAD "sched root:1\nchoose 9 case 1/3 x\nend\n",
+         "line 4: this 'choose' is of an earlier step than the one before, or of none"},
+        {HEAD "marks 1:zz\nend\n",
+         "line 3: 'marks' wants pairs of numbers to the base of 16, such as 4f2b:1"},
+        {HEAD "sched root:2\nmarks 1:1\nend\n",
+         "line 5: the file ends, and has not as many 'marks' as steps in 'sched'"},
+        {HEAD "seed 12\nend\n", "line 3: 'seed' wants a number such as 0x5eed"},
+    };
+    find_it();
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        char answer[1024];
+        FILE *of = fopen(file, "w");
+        EXPECT(of != NULL);
+        fputs(files[i].text, of);
+        EXPECT_EQ(fclose(of), 0);
+        EXPECT_EQ(with_file("--replay", ""), 2);
+        snprintf(answer, sizeof(answer), "t: %s: %s\n", file, files[i].answer);
+        EXPECT_STR(main_err, answer);
+        EXPECT_STR(main_out, "");
+        EXPECT_EQ(regress(), 2);
+        EXPECT(strstr(main_err, files[i].answer) != NULL);
+    }
+    EXPECT_EQ(unlink(file), 0);
+    EXPECT_EQ(with_file("--replay", ""), 2);
+    EXPECT(strstr(main_err, kin_status_text(-ENOENT)) != NULL);
+}

@@ -116,6 +116,7 @@ KIN_TEST(a_directory_that_cannot_be_made_is_no_failure_of_the_report, "")
     EXPECT_PTR(file, NULL);
     EXPECT(strstr(text, "picture:") == NULL);
     EXPECT(strstr(text, "replay:   ./t_tiny tiny -s random --seed ") != NULL);
+    EXPECT(strstr(text, "files:    /proc/no/such/place cannot be written: ") != NULL);
     kin__engine_destroy(engine);
 }
 

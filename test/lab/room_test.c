@@ -6,7 +6,12 @@
 #include "lab/room.h"
 #include "plat/plat.h"
 
+#include <errno.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 KIN_TEST(a_room_keeps_what_it_holds_when_it_grows, "")
 {
@@ -41,4 +46,27 @@ KIN_TEST(a_room_that_cannot_grow_stays_as_it_is, "")
     EXPECT_EQ(*(char *)room.base, 'x');
     kin__room_release(&room);
     kin__room_release(&room);
+}
+
+KIN_TEST(a_file_is_read_whole_or_not_at_all, "")
+{
+    static char written[100000];
+    struct kin__room room = {NULL, 0};
+    char path[64];
+    size_t size = 1;
+    int fd = memfd_create("file", 0);
+
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    EXPECT_EQ(kin__room_read(&room, path, 10, &size), 0);
+    EXPECT_EQ(size, 0);
+    memset(written, 'x', sizeof(written));
+    EXPECT_EQ(write(fd, written, sizeof(written)), sizeof(written));
+    EXPECT_EQ(kin__room_read(&room, path, sizeof(written), &size), 0);
+    EXPECT_EQ(size, sizeof(written));
+    EXPECT_EQ(memcmp(room.base, written, size), 0);
+    EXPECT_GT(room.bytes, size);
+    EXPECT_EQ(kin__room_read(&room, path, sizeof(written) - 1, &size), -EFBIG);
+    EXPECT_EQ(kin__room_read(&room, "/nowhere/at/all", 10, &size), -ENOENT);
+    kin__room_release(&room);
+    close(fd);
 }

@@ -4,6 +4,9 @@
  */
 #include "explore.h"
 
+#include <kin/kin.h>
+#include <kin/lab.h>
+
 static const struct small_program program = {
     .actors = 3,
     .all = 3,
@@ -82,4 +85,76 @@ KIN_TEST(any_bytes_make_a_run, "")
         EXPECT(!result.has_diverged);
         EXPECT(!result.failure.oracle || strcmp(result.failure.oracle, "assert") == 0);
     }
+}
+
+/* ---- a program of tasks ---- */
+
+static struct kin_lab_report report;
+static uint32_t digit; /* what the last run has chosen, */
+static int sum;        /* and what came of the order of its tasks */
+
+static int add_late(void *arg)
+{
+    int seen = KIN_SHARED(sum);
+    (void)arg;
+    KIN_SHARED(sum) = seen + 1;
+    return 0;
+}
+
+static int choose_and_add(void *arg)
+{
+    (void)arg;
+    sum = 0;
+    digit = kin_lab_choose(256, "digit");
+    KIN_NURSERY(n);
+    KIN_LAB_OK(kin_spawn(&n, add_late, NULL));
+    KIN_LAB_OK(kin_spawn(&n, add_late, NULL));
+    return kin_nursery_join(&n, NULL);
+}
+
+static int run_bytes(const void *bytes, size_t count)
+{
+    struct kin_lab_config config = KIN_LAB_CONFIG_INIT;
+    config.strategy = KIN_LAB_BYTES;
+    config.bytes = bytes;
+    config.bytes_count = count;
+    return kin_lab_run(&config, choose_and_add, NULL, &report);
+}
+
+KIN_TEST(without_bytes_tasks_run_one_after_the_other, "")
+{
+    EXPECT_EQ(run_bytes(NULL, 0), 0);
+    EXPECT_EQ(report.executions, 1);
+    EXPECT(!report.exhausted);
+    EXPECT_EQ(digit, 0);
+    EXPECT_EQ(sum, 2);
+    const uint64_t hash = report.schedule_hash;
+    EXPECT_EQ(run_bytes("*", 1), 0);
+    EXPECT_EQ(digit, '*');
+    EXPECT_NE(report.schedule_hash, hash);
+}
+
+KIN_TEST(the_same_bytes_are_the_same_run, "")
+{
+    uint8_t bytes[4096];
+    struct kin__rng rng;
+    unsigned lost = 0; /* runs in which one has not seen what the other wrote */
+
+    kin__rng_init(&rng, kin_test_seed(), 0);
+    for (unsigned i = 0; i < 60; i++) {
+        for (unsigned k = 0; k < sizeof(bytes); k++)
+            bytes[k] = (uint8_t)kin__rng_next(&rng);
+        EXPECT_EQ(run_bytes(bytes, sizeof(bytes)), 0);
+        const uint64_t hash = report.schedule_hash, steps = report.steps;
+        const int before = sum;
+        EXPECT_EQ(report.executions, 1);
+        EXPECT_EQ(digit, bytes[0]);
+        EXPECT_EQ(run_bytes(bytes, 256), 0); /* those behind are more than it needs */
+        EXPECT_EQ(report.schedule_hash, hash);
+        EXPECT_EQ(report.steps, steps);
+        EXPECT_EQ(sum, before);
+        lost += sum == 1;
+    }
+    EXPECT_GT(lost, 0);
+    EXPECT_LT(lost, 60);
 }

@@ -207,6 +207,12 @@ static bool redirect(ucontext_t *context, const struct kin__fault *fault)
 
 #endif
 
+void kin__fault_where(const void *context, uintptr_t *pc, uintptr_t *sp)
+{
+    *pc = pc_of(context);
+    *sp = sp_of(context);
+}
+
 /* ---- the handler ---- */
 
 /* The default action, by the instruction faulting again; a signal that somebody sent would not come
@@ -262,8 +268,7 @@ static void on_fault(int signo, siginfo_t *info, void *context_)
 
     /* A code above 0 means that the kernel found it, not that somebody sent it. */
     if (resolve && info->si_code > 0) {
-        fault.pc = pc_of(context);
-        fault.sp = sp_of(context);
+        kin__fault_where(context, &fault.pc, &fault.sp);
         fault.in_libc = is_in_libc(fault.pc);
         action = resolve(&fault);
     }
