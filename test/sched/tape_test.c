@@ -256,11 +256,19 @@ KIN_TEST(who_is_asked_to_stop_and_goes_on_is_noted, "")
     forget(&record);
 }
 
+static bool has_begun; /* the child of late, before its deadline */
+
+static int begin_and_stay(void *arg)
+{
+    has_begun = true;
+    return stay(arg);
+}
+
 static int late(void *arg)
 {
     (void)arg;
-    KIN_NURSERY(n, .deadline = kin_after(KIN_MS(1)));
-    EXPECT_EQ(kin_spawn(&n, stay, NULL), 0);
+    KIN_NURSERY(n, .deadline = kin_after(KIN_MS(20)));
+    EXPECT_EQ(kin_spawn(&n, begin_and_stay, NULL), 0);
     while (!kin_cancelled()) /* ends: at the deadline, which comes while somebody runs */
         (void)!kin_yield();
     (void)!kin_nursery_join(&n, NULL);
@@ -270,9 +278,11 @@ static int late(void *arg)
 KIN_TEST(what_comes_with_time_is_nobodys_doing, "")
 {
     struct record record = run_recorded(1, late, NULL);
-    const struct line *cancel = only(&record, "cancel", find_path(&record, "root/0"));
-    EXPECT(cancel != NULL);
-    EXPECT_STR(cancel->other, "0");
+    if (has_begun) { /* else the machine is so slow that there is nobody to cancel */
+        const struct line *cancel = only(&record, "cancel", find_path(&record, "root/0"));
+        EXPECT(cancel != NULL);
+        EXPECT_STR(cancel->other, "0");
+    }
     forget(&record);
 }
 
