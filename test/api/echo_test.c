@@ -6,25 +6,14 @@
  * comes right behind the server, which has just started connections, and before most of those; on
  * more anywhere. The open descriptors of the process are counted.
  */
+#include "api/descriptors.h"
 #include "api/in_runtime.h"
 
-#include <dirent.h>
 
 #define main echo_main /* is not called */
 int main(int argc, char **argv);
 #include "../examples/echo.c"
 #undef main
-
-static int count_descriptors(void)
-{
-    DIR *dir = opendir("/proc/self/fd");
-    int count = 0;
-    EXPECT(dir != NULL);
-    while (readdir(dir)) /* ends: at the last */
-        count++;
-    closedir(dir);
-    return count;
-}
 
 static struct kin_event time_to_stop;
 

@@ -5,6 +5,7 @@
 #ifndef KIN_TEST_HELD_H
 #define KIN_TEST_HELD_H
 
+#include "api/descriptors.h"
 #include "api/in_runtime.h"
 
 #include <dirent.h>
@@ -37,7 +38,7 @@ __attribute__((unused)) static struct held hold(void)
     EXPECT(file != NULL);
     EXPECT_EQ(fscanf(file, "%lld", &pages), 1);
     fclose(file);
-    held.descriptors = count_entries("/proc/self/fd") - 3; /* without itself */
+    held.descriptors = count_descriptors();
     for (int i = 0; i < 1000 && (held.threads = count_entries("/proc/self/task") - 2) > 1; i++)
         usleep(1000); /* one that was joined is still seen for a moment */
     held.children = waitpid(-1, NULL, WNOHANG) != -1 || errno != ECHILD;

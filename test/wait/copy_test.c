@@ -6,6 +6,7 @@
  * peers; ends by the source, the limit, deadlines, cancels, closes and a broken target; memory and
  * descriptors that run out.
  */
+#include "api/descriptors.h"
 #include "api/in_runtime.h"
 
 #include "plat/plat.h"
@@ -14,7 +15,6 @@
 #include <kin/net.h>
 #include <kin/reader.h>
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
@@ -139,21 +139,10 @@ static void copy_between(enum kind from, enum kind to, uint64_t size, bool is_sl
     EXPECT_EQ(kin_close(target[0]), 0);
 }
 
-static int count_open(void)
-{
-    int count = 0;
-    DIR *dir = opendir("/proc/self/fd");
-    EXPECT(dir != NULL);
-    while (readdir(dir)) /* ends: with the directory */
-        count++;
-    closedir(dir);
-    return count;
-}
-
 static int copy_all_kinds(void *arg)
 {
     copy_between(A_SOCKET, A_SOCKET, 1, false); /* the poller is open from here on */
-    int before = count_open();
+    int before = count_descriptors();
     (void)arg;
     for (unsigned from = 0; from < KINDS; from++) {
         for (unsigned to = 0; to < KINDS; to++) {
@@ -163,7 +152,7 @@ static int copy_all_kinds(void *arg)
             copy_between(from, to, 200000, true);
         }
     }
-    EXPECT_EQ(count_open(), before);
+    EXPECT_EQ(count_descriptors(), before);
     return 0;
 }
 

@@ -5,12 +5,12 @@
  * Method: two name servers as tasks on the loopback; the first misbehaves, the second does not.
  * Tries last a second, which is the shortest that resolv.conf can say: few tests let one pass.
  */
+#include "api/descriptors.h"
 #include "wait/dns_server.h"
 
 #include "plat/plat.h"
 #include "wait/query.h"
 
-#include <dirent.h>
 
 struct world {
     struct dns_server servers[2];
@@ -380,16 +380,6 @@ KIN_TEST(a_deadline_ends_the_asking, "")
 static int ask_the_dead(void *arg)
 {
     return ask(arg, "dead.test");
-}
-
-static int count_descriptors(void)
-{
-    int count = 0;
-    DIR *dir = opendir("/proc/self/fd");
-    while (readdir(dir))
-        count++;
-    closedir(dir);
-    return count;
 }
 
 static int cancel_asking(struct world *world)
