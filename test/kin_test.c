@@ -20,6 +20,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -37,11 +38,15 @@
 
 enum outcome { RUNNING, PASSED, FAILED, SKIPPED };
 
+enum { MADE_MAX = 64, MADE_BYTES = 128 };
+
 /* Written by the child, read by the parent after the child has ended. */
 struct report {
     _Atomic int outcome; /* the first to leave RUNNING writes the text */
     uint64_t seed;       /* by the parent, before the fork */
     char text[2048];
+    atomic_flag is_making;           /* somebody writes to: */
+    char made[MADE_MAX][MADE_BYTES]; /* files and directories of the test; "": none */
 };
 
 struct options {
@@ -303,6 +308,64 @@ static uint64_t choose_seed(void)
     return seed;
 }
 
+/* ---- files of a test ---- */
+
+/* Keeps a path for the time after the test, where one was that is gone by now. */
+static bool keep_made(const char *path)
+{
+    unsigned i = 0;
+
+    if (strlen(path) >= MADE_BYTES)
+        return false;
+    while (atomic_flag_test_and_set(&report->is_making)) /* ends: another has it for a moment */
+        continue;
+    while (i < MADE_MAX && report->made[i][0] && access(report->made[i], F_OK) == 0)
+        i++;
+    if (i < MADE_MAX)
+        strcpy(report->made[i], path);
+    atomic_flag_clear(&report->is_making);
+    return i < MADE_MAX;
+}
+
+char *kin_test_mkdtemp(char *path)
+{
+    char *made = mkdtemp(path);
+
+    if (made && !keep_made(path)) {
+        (void)rmdir(path);
+        kin_test_fail(__FILE__, __LINE__, "a test makes a few directories", "");
+    }
+    return made;
+}
+
+int kin_test_mkstemp(char *path)
+{
+    const int fd = mkstemp(path);
+
+    if (fd >= 0 && !keep_made(path)) {
+        (void)unlink(path);
+        kin_test_fail(__FILE__, __LINE__, "a test makes a few files", "");
+    }
+    return fd;
+}
+
+static int remove_one(const char *path, const struct stat *about, int kind, struct FTW *where)
+{
+    (void)about;
+    (void)kind;
+    (void)where;
+    (void)remove(path);
+    return 0;
+}
+
+/* What is left of the files of a test. */
+static void remove_made(void)
+{
+    for (unsigned i = 0; i < MADE_MAX; i++)
+        if (report->made[i][0])
+            (void)nftw(report->made[i], remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
 static _Noreturn void run_child(struct kin_test *test, int output, const sigset_t *signals)
 {
     setpgid(0, 0);
@@ -368,6 +431,7 @@ static enum outcome run_test(struct kin_test *test, int output, char *text, size
     const bool in_time = await_child(child, limit_s, &status);
     child_running = 0;
     kill(-child, SIGKILL); /* what the test left behind */
+    remove_made();
     sigprocmask(SIG_SETMASK, &before, NULL);
 
     const int outcome = atomic_load(&report->outcome);
@@ -448,6 +512,7 @@ static void on_interrupt(int signal_number)
 {
     if (child_running > 0)
         kill(-(pid_t)child_running, SIGKILL);
+    remove_made(); /* this process does nothing but wait */
     _exit(128 + signal_number);
 }
 
@@ -513,6 +578,7 @@ int kin_test_main(int argc, char **argv, struct kin_test *tests)
         is_echoing = true;
         printf("here %s KIN_SEED=0x%" PRIx64 "\n", test->name, report->seed);
         test->body();
+        remove_made();
         counts.passed++;
     }
     printf("%s: %u passed, %u failed, %u skipped\n", program, counts.passed, counts.failed,

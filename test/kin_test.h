@@ -59,6 +59,11 @@ int kin_test_main(int argc, char **argv, struct kin_test *tests);
 /* The seed of this test: KIN_SEED or random; printed when the test fails. */
 uint64_t kin_test_seed(void);
 
+/* As mkdtemp and mkstemp. What they made is removed with all that is in it when the test has ended,
+ * however it did; a test need not, and may. From any process of the test. */
+char *kin_test_mkdtemp(char *path);
+int kin_test_mkstemp(char *path);
+
 /* How many times slower than usual this run may be: KIN_TEST_SCALE, at least 1. */
 unsigned kin_test_scale(void);
 

@@ -165,6 +165,42 @@ static void prints_seed(void)
     EXPECT_EQ(1, 2);
 }
 
+static char room[] = "/tmp/kin-samples-XXXXXX";
+
+/* Makes a directory with a file in it, and a file, and removes nothing. */
+static void make_files(void)
+{
+    char directory[64], path[80], file[64];
+
+    snprintf(directory, sizeof directory, "%s/XXXXXX", room);
+    EXPECT(kin_test_mkdtemp(directory) != NULL);
+    snprintf(path, sizeof path, "%s/inside", directory);
+    FILE *inside = fopen(path, "w");
+    EXPECT(inside != NULL);
+    EXPECT_EQ(fclose(inside), 0);
+    snprintf(file, sizeof file, "%s/XXXXXX", room);
+    EXPECT_GE(kin_test_mkstemp(file), 0);
+}
+static void leaves_well(void)
+{
+    make_files();
+}
+static void leaves_badly(void)
+{
+    make_files();
+    EXPECT(false);
+}
+static void leaves_killed(void)
+{
+    make_files();
+    raise(SIGKILL);
+}
+static void leaves_never(void)
+{
+    make_files();
+    hangs();
+}
+
 #define SAMPLE(name, seconds)                                                                      \
     {                                                                                              \
 #name, "", __FILE__, __LINE__, seconds, name, NULL                                         \
@@ -187,6 +223,10 @@ static struct kin_test samples[] = {
     SAMPLE(aborts_without_pattern, 60),
     SAMPLE(does_not_abort, 60),
     SAMPLE(prints_seed, 60),
+    SAMPLE(leaves_well, 60),
+    SAMPLE(leaves_badly, 60),
+    SAMPLE(leaves_killed, 60),
+    SAMPLE(leaves_never, 1),
 };
 static const size_t sample_count = sizeof samples / sizeof *samples;
 
@@ -237,6 +277,14 @@ KIN_TEST(a_hang_with_all_signals_blocked_is_ended_by_the_alarm, "")
     run_samples(samples, sample_count, "hangs");
     expect_printed("FAIL hangs still running after ");
     EXPECT_EQ(status, 1);
+}
+
+KIN_TEST(files_of_a_test_go_with_it_however_it_ends, "")
+{
+    EXPECT(kin_test_mkdtemp(room) != NULL);
+    run_samples(samples, sample_count, "leaves");
+    expect_printed("samples: 1 passed, 3 failed, 0 skipped\n");
+    EXPECT_EQ(rmdir(room), 0); /* it is empty */
 }
 
 KIN_TEST(a_test_that_exits_by_itself_has_failed, "")
