@@ -46,7 +46,7 @@ static int read_file(void *arg)
     (void)arg;
     snprintf(path, sizeof path, "%s/kin-bench-%d", directory ? directory : "/tmp", (int)getpid());
     bench_must(kin_open(path, O_RDWR | O_CREAT | O_EXCL, 0600, &fd), path);
-    bench_must(kin_unlink(path), "kin_unlink");
+    bench_must(kin_remove(path), "kin_remove");
     int64_t bytes = bench_args.n * 1024 * 1024;
     bench_must(kin_ftruncate(fd, bytes), "kin_ftruncate");
     /* A copy to where malloc puts large things is slower by a half on some CPUs. */

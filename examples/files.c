@@ -153,7 +153,7 @@ static int remove_all(const char *path)
         char name[512];
 
         snprintf(name, sizeof name, "%s/%s", path, entry.name);
-        rc = kin_unlink(name);
+        rc = kin_remove(name);
         if (rc < 0)
             break;
     }

@@ -181,7 +181,7 @@ KIN_API KIN_MUST_USE int kin_ftruncate(int fd, int64_t size);
 KIN_API KIN_MUST_USE int kin_rename(const char *from, const char *to);
 
 /**
- * kin_unlink - take a name of a file away; the file goes with the last one.
+ * kin_remove - take a name of a file away; the file goes with the last one.
  * @path: borrowed.
  *
  * Example:
@@ -189,7 +189,7 @@ KIN_API KIN_MUST_USE int kin_rename(const char *from, const char *to);
  *
  *     int forget(const char *path)
  *     {
- *         int rc = kin_unlink(path);
+ *         int rc = kin_remove(path);
  *         return rc == -ENOENT ? 0 : rc;
  *     }
  *
@@ -197,7 +197,7 @@ KIN_API KIN_MUST_USE int kin_rename(const char *from, const char *to);
  * Parks:   yes
  * Returns: 0, -ENOENT, -EISDIR, -EACCES, ...
  */
-KIN_API KIN_MUST_USE int kin_unlink(const char *path);
+KIN_API KIN_MUST_USE int kin_remove(const char *path);
 
 /**
  * kin_mkdir - make a directory.
@@ -226,7 +226,7 @@ KIN_API KIN_MUST_USE int kin_mkdir(const char *path, mode_t mode);
  * Example:
  *     int remove_pair(const char *file, const char *directory)
  *     {
- *         int rc = kin_unlink(file);
+ *         int rc = kin_remove(file);
  *         return rc < 0 ? rc : kin_rmdir(directory);
  *     }
  *

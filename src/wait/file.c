@@ -395,7 +395,7 @@ int kin_rename(const char *from, const char *to)
     return carry_out_path(&(struct request){.verb = RENAME, .path = from, .to = to});
 }
 
-int kin_unlink(const char *path)
+int kin_remove(const char *path)
 {
     return path ? carry_out_path(&(struct request){.verb = UNLINK, .path = path}) : -EINVAL;
 }

@@ -16,6 +16,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 /* Sanitizers do not know stacks that are left by a fault. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -49,7 +51,8 @@ __attribute__((unused)) static void keep_report(const struct kin_report *report,
     snprintf(reports->text[i], sizeof reports->text[i], "%s", report->text);
 }
 
-/* Runs fn(arg) as the first task; 0 workers: as many as there are CPUs. Reports go to reports, or
+/* Runs fn(arg) as the first task; 0 workers: as many as there are CPUs. A lone worker stays alone:
+ * whoever runs there goes on until it parks, also if something blocks. Reports go to reports, or
  * nowhere. */
 __attribute__((unused)) static int run_reporting(unsigned workers, kin_task_fn *fn, void *arg,
                                                  struct reports *reports)
@@ -58,6 +61,7 @@ __attribute__((unused)) static int run_reporting(unsigned workers, kin_task_fn *
     struct kin_config config = KIN_CONFIG_INIT;
 
     config.workers = workers;
+    config.workers_max = workers == 1;
     config.seed = kin_test_seed();
     config.on_report = keep_report;
     config.report_arg = reports ? reports : &nowhere;
@@ -83,6 +87,36 @@ __attribute__((unused)) static void await(_Atomic int *flag, int value)
 {
     while (atomic_load(flag) < value)
         kin_ignore(kin_yield());
+}
+
+/* How many tasks of the runtime are parked on what, as a dump says. */
+__attribute__((unused)) static int count_parked(const char *what)
+{
+    int fd = memfd_create("dump", MFD_CLOEXEC), count = 0;
+    char words[64];
+    EXPECT_GE(fd, 0);
+    EXPECT_EQ(kin_dump(fd), 0);
+    off_t size = lseek(fd, 0, SEEK_END);
+    char *text = calloc(1, (size_t)size + 1);
+    EXPECT(text != NULL);
+    EXPECT_EQ(pread(fd, text, (size_t)size, 0), size);
+    snprintf(words, sizeof words, ": parked on %s", what); /* ": ": in the line about a task */
+    for (const char *at = text; (at = strstr(at, words)); at++) /* ends: with the text */
+        count++;
+    free(text);
+    close(fd);
+    return count;
+}
+
+/* Lets others run until so many tasks are parked on what. The lab, where time passes only when
+ * nobody can do anything, is asked for a moment instead. */
+__attribute__((unused)) static void await_parked(int count, const char *what)
+{
+    if (kin_in_lab())
+        kin_ignore(kin_sleep(kin_after(KIN_MS(1))));
+    else
+        while (count_parked(what) != count) /* ends: by the alarm of the test at the latest */
+            kin_ignore(kin_yield());
 }
 
 /* ---- bodies that many tests need ---- */

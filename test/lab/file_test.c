@@ -59,8 +59,8 @@ static int ask_for_names(void *arg)
     SAYS(kin_rmdir("file"), -ENOTDIR);
     SAYS(kin_rmdir("/"), -EBUSY);
     SAYS(kin_rmdir("dir/."), -EINVAL);
-    SAYS(kin_unlink("dir"), -EISDIR);
-    SAYS(kin_unlink("none"), -ENOENT);
+    SAYS(kin_remove("dir"), -EISDIR);
+    SAYS(kin_remove("none"), -ENOENT);
     SAYS(kin_stat("dir/sub/../../file", &is), 0);
     SAYS((is.st_mode & S_IFMT), S_IFREG);
     SAYS(is.st_size, 4);
@@ -142,7 +142,7 @@ static int ask_for_bytes(void *arg)
     SAYS(kin_pread(fd, buf, sizeof buf, 6), 3);
     kin_lab_assert(memcmp(buf, "xyz", 3) == 0, "both are at the end");
     SAYS(kin_close(other), 0);
-    SAYS(kin_unlink("a"), 0);
+    SAYS(kin_remove("a"), 0);
     SAYS(kin_pread(fd, buf, sizeof buf, 6), 3); /* it is there as long as it is open */
     SAYS(kin_close(fd), 0);
     SAYS(kin_open("/tmp", O_RDONLY, 0, &dir), 0);
@@ -164,7 +164,7 @@ static int read_a_directory(void *arg)
     SAYS(make_file("d/a", ""), 0);
     SAYS(kin_mkdir("d/b", 0700), 0);
     SAYS(make_file("d/x", ""), 0);
-    SAYS(kin_unlink("d/x"), 0);
+    SAYS(kin_remove("d/x"), 0);
     SAYS(kin_opendir("d", &dir), 0);
     while (kin_readdir(dir, &entry) == 1) {
         strcat(all, entry.name);
@@ -364,7 +364,7 @@ static int call_one(uint8_t code, unsigned index)
     case 3:
         return kin_rename(name, other);
     case 4:
-        return kin_unlink(name);
+        return kin_remove(name);
     case 5:
         rc = kin_open(code & 8 ? "/" : name, O_RDONLY, 0, &fd);
         if (rc == 0) {
@@ -684,7 +684,7 @@ static int stay_full(void *arg)
         SAYS(kin_pwrite(fd, "xx", 2, 0), 2); /* where there was something already */
         SAYS(kin_ftruncate(fd, 9), -ENOSPC);
         SAYS(kin_mkdir("dir", 0700), -ENOSPC);
-        SAYS(kin_unlink("old"), 0);
+        SAYS(kin_remove("old"), 0);
         SAYS(kin_pwrite(fd, "34", 2, 2), 2);
         seen.full++;
     }
@@ -734,7 +734,7 @@ KIN_TEST(a_failure_is_repeated_from_its_file, "")
     static char path[512], dir[] = "/tmp/kin-lab-file-XXXXXX";
     struct saving saving = {rewrite, false};
     struct kin_lab_config config = KIN_LAB_CONFIG_INIT;
-    EXPECT(mkdtemp(dir) != NULL);
+    EXPECT(kin_test_mkdtemp(dir) != NULL);
     config.strategy = KIN_LAB_RANDOM;
     config.seed = kin_test_seed();
     config.report_dir = dir;

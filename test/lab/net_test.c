@@ -187,7 +187,7 @@ KIN_TEST(a_failure_repeats_itself_a_thousand_times, "")
 {
     char directory[] = "/tmp/kin-net-XXXXXX";
     struct kin_lab_config config = KIN_LAB_CONFIG_INIT;
-    EXPECT(mkdtemp(directory) != NULL);
+    EXPECT(kin_test_mkdtemp(directory) != NULL);
     reads_in_full = false;
     config.strategy = KIN_LAB_RANDOM;
     config.executions_max = 5000;
@@ -800,7 +800,7 @@ static int bind_path(void *arg)
     kin_lab_assert(kin_unix_connect("/tmp/other", &conn, KIN_NEVER) == -ECONNREFUSED, "nobody");
     kin_lab_assert(kin_unix_connect(path, &conn, KIN_NEVER) == -ENOENT, "no name");
     kin_lab_assert(kin_unix_listen("/tmp/other", NULL, &listener) == -EADDRINUSE, "left behind");
-    KIN_LAB_OK(kin_unlink("/tmp/other"));
+    KIN_LAB_OK(kin_remove("/tmp/other"));
     KIN_LAB_OK(kin_unix_listen("/tmp/other", NULL, &listener));
     kin_close(listener);
     return 0;

@@ -484,7 +484,7 @@ static int on_files(const struct op *op, const struct self *self)
     if (op->what == FILE_RENAME)
         return kin_rename(name, other);
     if (op->what == FILE_REMOVE)
-        return kin_unlink(name);
+        return kin_remove(name);
     rc = kin_open(name, op->what == FILE_READ ? O_RDONLY : O_WRONLY | O_CREAT | O_APPEND, 0600,
                   &fd);
     if (rc < 0)

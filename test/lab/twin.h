@@ -781,7 +781,7 @@ static void twin_on_name(void)
     if (which == 0)
         twin_say("%s\n", twin_status(kin_mkdir(path, 0777)));
     else if (which == 1)
-        twin_say("%s\n", twin_status(kin_unlink(path)));
+        twin_say("%s\n", twin_status(kin_remove(path)));
     else if (which == 2)
         twin_say("%s\n", twin_status(kin_rmdir(path)));
     else if (which == 3)
@@ -952,7 +952,7 @@ static void twin_clean(const char *dir, int depth)
         return;
     while (kin_readdir(names, &entry) > 0) { /* ends: one fewer each time */
         snprintf(path, sizeof(path), "%s/%s", dir, entry.name);
-        if (kin_unlink(path) == -EISDIR && depth < 8) {
+        if (kin_remove(path) == -EISDIR && depth < 8) {
             twin_clean(path, depth + 1);
             kin_ignore(kin_rmdir(path));
         }

@@ -215,7 +215,7 @@ static int use_file(struct soak *soak, uint64_t random)
     if (moved >= 0)
         EXPECT(moved == sizeof(back) && memcmp(there, back, sizeof(back)) == 0);
     EXPECT_EQ(kin_close(fd), 0);
-    EXPECT_EQ(unlink(path), 0); /* not kin_unlink, which a cancelled task does not begin */
+    EXPECT_EQ(unlink(path), 0); /* not kin_remove, which a cancelled task does not begin */
     return moved < 0 ? (int)moved : 0;
 }
 
@@ -416,7 +416,7 @@ KIN_TEST_LIMIT(cancelled_at_any_moment_nothing_is_left, "", 120)
     int64_t rounds = ROUNDS / ((SANITIZED ? 2 : 1) * (int64_t)kin_test_scale());
     struct held held[RUNS];
     hold_one_arena();
-    EXPECT(mkdtemp(dir) != NULL);
+    EXPECT(kin_test_mkdtemp(dir) != NULL);
     int fd = open_mute_server(dir, path, sizeof(path));
     for (int i = 0; i < RUNS; i++)
         held[i] = run_once(i == 1 ? 1 : 2, rounds / RUNS, seconds / RUNS, dir);

@@ -36,14 +36,12 @@ static int hold_thread(void *arg)
 
 struct call {
     int fd;
-    _Atomic int begun;
     int status;
 };
 
 static int sync_it(void *arg)
 {
     struct call *call = arg;
-    atomic_store(&call->begun, 1);
     call->status = kin_fsync(call->fd);
     return 0;
 }
@@ -54,7 +52,7 @@ static int close_under_it(void *arg)
     struct call call = {.status = -1};
     char path[] = "/tmp/kin-wait-file-XXXXXX";
     (void)arg;
-    int made = mkstemp(path);
+    int made = kin_test_mkstemp(path);
     EXPECT_GE(made, 0);
     call.fd = dup2(made, NUMBER);
     EXPECT_EQ(call.fd, NUMBER);
@@ -62,10 +60,7 @@ static int close_under_it(void *arg)
     EXPECT_EQ(kin_spawn(&n, hold_thread, &gate), 0);
     await(&gate.started, 1);
     EXPECT_EQ(kin_spawn(&n, sync_it, &call), 0);
-    await(&call.begun, 1);
-    for (int i = 0; i < 100; i++)
-        EXPECT_EQ(kin_yield(), 0);
-    EXPECT_EQ(kin_sleep(kin_after(KIN_MS(2))), 0);
+    await_parked(2, "file"); /* the one that holds the thread, and the one that waits for it */
     EXPECT_EQ(kin_close(call.fd), 0);
     int again = dup2(made, NUMBER);
     EXPECT_EQ(again, NUMBER);
@@ -121,7 +116,7 @@ static int use_all(void *arg)
     struct stat is, was;
     int fd;
     (void)arg;
-    EXPECT(mkdtemp(dir) != NULL);
+    EXPECT(kin_test_mkdtemp(dir) != NULL);
     snprintf(one, sizeof one, "%s/one", dir);
     snprintf(two, sizeof two, "%s/two", dir);
     EXPECT_EQ(kin_open(one, O_RDONLY, 0, &fd), -ENOENT);
@@ -144,10 +139,10 @@ static int use_all(void *arg)
     EXPECT_EQ(kin_stat(two, &is), 0);
     EXPECT_EQ(is.st_ino, was.st_ino);
     EXPECT_EQ(kin_mkdir(one, 0700), 0);
-    EXPECT_EQ(kin_unlink(one), -EISDIR);
+    EXPECT_EQ(kin_remove(one), -EISDIR);
     EXPECT_EQ(kin_rmdir(one), 0);
     EXPECT_EQ(kin_rmdir(two), -ENOTDIR);
-    EXPECT_EQ(kin_unlink(two), 0);
+    EXPECT_EQ(kin_remove(two), 0);
     EXPECT_EQ(kin_close(fd), 0);
     EXPECT_EQ(kin_rmdir(dir), 0);
     return 0;
