@@ -128,7 +128,8 @@ static void help(struct kin__sched *sched, struct kin__worker *worker,
     replace(sched, worker, event);
 }
 
-/* Timers of a worker that is stuck are fired by the monitor itself. */
+/* Timers of a worker that is stuck are fired by the monitor itself, and those that a retired one
+ * has left behind: others look after them between tasks and when they sleep, but may be stuck. */
 static void fire_for(struct kin__sched *sched, struct kin__worker *worker, int64_t now)
 {
     /* relaxed: poll looks again under the wheel's lock */
@@ -153,10 +154,11 @@ void kin__monitor_look(struct kin__sched *sched, int64_t now)
     for (unsigned i = 0; i < sched->workers_max; i++) {
         struct kin__worker *worker = &sched->workers[i];
         struct kin__scale_event event = {.when = now, .worker = worker->index};
-        if (kin__load_relaxed(&worker->state) == KIN__WORKER_DRAINING) { /* relaxed: again soon */
+        uint32_t state = kin__load_relaxed(&worker->state); /* relaxed: again soon */
+        if (state == KIN__WORKER_DRAINING || state == KIN__WORKER_DEAD)
             fire_for(sched, worker, now);
+        if (state == KIN__WORKER_DRAINING)
             empty(sched, worker);
-        }
         if (!is_stuck(sched, worker, now, &event))
             continue;
         fire_for(sched, worker, now);
@@ -210,13 +212,17 @@ static bool is_dead(struct kin__sched *sched)
         kin__load_acquire(&sched->outside) || /* pairs with whoever tells the outside */
         kin__load_acquire(&sched->is_stopping)) /* pairs with the release in kin__sched_stop */
         return false;
+    unsigned ours = alive + 1; /* and this one */
     for (unsigned i = 0; i < sched->workers_max; i++) {
         struct kin__worker *worker = &sched->workers[i];
         if (kin__worker_load(worker) ||
             kin__load_relaxed(&worker->next_deadline) != KIN_NEVER) /* relaxed: all are asleep */
             return false;
+        /* The thread that called kin_run stays when its worker has retired. relaxed: so */
+        if (worker->is_caller && kin__load_relaxed(&worker->state) == KIN__WORKER_DEAD)
+            ours++;
     }
-    return kin__process_threads() == alive + 1; /* and this one */
+    return kin__process_threads() == ours;
 }
 
 /* Tells whoever wants to know, once for each time it comes to this. */

@@ -20,6 +20,7 @@
 #include <stdatomic.h>
 #include <time.h>
 #include <unistd.h>
+#include <unistd.h>
 
 struct story {
     struct kin_chan *chan;
@@ -69,6 +70,23 @@ static int wait_with_a_child(void *arg)
     return kin_nursery_join(&n, NULL);
 }
 
+/* The thread that called kin_run is there, but no worker any more. */
+static int wait_on_a_replacement(void *arg)
+{
+    struct kin_stats stats;
+    KIN_NURSERY(n);
+    EXPECT_EQ(kin_spawn(&n, receive, arg), 0);
+    do { /* ends: the child waits to be run, so the worker is replaced */
+        usleep(20000);
+        EXPECT_EQ(kin_stats_get(&stats), 0);
+    } while (stats.workers_replaced == 0);
+    while (stats.workers > 1) { /* ends: the slice is over, so it retires */
+        EXPECT_EQ(kin_yield(), 0);
+        EXPECT_EQ(kin_stats_get(&stats), 0);
+    }
+    return kin_nursery_join(&n, NULL);
+}
+
 KIN_TEST(tasks_that_nothing_can_wake_are_reported, "A13")
 {
     struct story story = {0};
@@ -79,6 +97,13 @@ KIN_TEST(tasks_that_nothing_can_wake_are_reported, "A13")
     EXPECT(strstr(story.text, "waits for nursery"));
     EXPECT(strstr(story.text, "(the lonely one)"));
     EXPECT(strstr(story.text, "waits for channel: receive"));
+
+    story = (struct story){0};
+    while (kin__process_threads() != 1) /* ends: who was joined is soon gone */
+        kin__thread_yield();
+    EXPECT_EQ(run_story(&story, 1, wait_on_a_replacement), 0);
+    EXPECT_EQ(atomic_load(&story.reports), 1);
+    EXPECT_EQ(story.status, KIN_DEADLOCK);
 }
 
 static int wait_beside_a_sleeper(void *arg)
@@ -227,6 +252,7 @@ KIN_TEST(a_task_in_a_system_call_is_somebody_who_wakes, "A13")
 struct ring {
     struct kin_mutex mutexes[RING];
     struct kin_event go;
+    _Atomic int hold; /* how many have their own */
 };
 
 struct member {
@@ -239,6 +265,7 @@ static int hold_one_want_the_next(void *arg)
     struct member *member = arg;
     struct ring *ring = member->ring;
     EXPECT_EQ(kin_mutex_lock(&ring->mutexes[member->number], KIN_NEVER), 0);
+    atomic_fetch_add(&ring->hold, 1);
     EXPECT_EQ(kin_event_wait(&ring->go, KIN_NEVER), 0);
     int rc = kin_mutex_lock(&ring->mutexes[(member->number + 1) % RING], KIN_NEVER);
     if (rc == 0)
@@ -258,11 +285,10 @@ static int close_a_ring(void *arg)
     for (int i = 0; i < RING; i++)
         EXPECT_EQ(kin_spawn_copy(&n, hold_one_want_the_next,
                                  KIN_ARGS(struct member, &ring, i)), 0);
-    for (int i = 0; i < 20; i++)
-        EXPECT_EQ(kin_yield(), 0);
+    await(&ring.hold, RING);
     EXPECT_EQ(kin_lock_cycles(ends[1]), 0); /* they hold one each and want none */
     kin_event_set(&ring.go);
-    for (int i = 0; i < 100 && kin_lock_cycles(ends[1]) == 0; i++)
+    while (kin_lock_cycles(ends[1]) == 0) /* ends: each comes to wait for the next */
         EXPECT_EQ(kin_sleep(kin_after(KIN_MS(1))), 0);
     EXPECT_GT(read(ends[0], text, sizeof(text) - 1), 0);
     EXPECT(strstr(text, "cycle: task "));

@@ -509,3 +509,42 @@ KIN_TEST(timers_of_a_retired_worker_fire_while_the_others_are_busy, "C7 WK:6.2")
     EXPECT_EQ(run_with(1, retire_with_a_timer, &stuck), 0);
     EXPECT(stuck.is_over);
 }
+
+static int sleep_long_then_write(void *arg)
+{
+    struct stuck *stuck = arg;
+    EXPECT_EQ(kin_sleep(kin_after(KIN_MS(200))), 0);
+    EXPECT_EQ(write(stuck->pipe[1], "x", 1), 1);
+    return 0;
+}
+
+/* The worker whose wheel holds the sleeper retires, and then the one that took its place blocks in
+ * a system call that only the sleeper ends. */
+static int retire_and_block(void *arg)
+{
+    struct stuck *stuck = arg;
+    struct kin_stats stats;
+    char byte;
+    KIN_NURSERY(n);
+    EXPECT_EQ(kin_spawn(&n, sleep_long_then_write, stuck), 0);
+    EXPECT_EQ(kin_yield(), 0);
+    do { /* ends: somebody waits for the timer, so the worker is replaced */
+        usleep(20000);
+        EXPECT_EQ(kin_stats_get(&stats), 0);
+    } while (stats.workers_replaced == 0);
+    while (stats.workers > 1) { /* ends: the slice is over, so it retires */
+        EXPECT_EQ(kin_yield(), 0);
+        EXPECT_EQ(kin_stats_get(&stats), 0);
+    }
+    EXPECT_EQ(read(stuck->pipe[0], &byte, 1), 1);
+    return kin_nursery_join(&n, NULL);
+}
+
+KIN_TEST(timers_of_a_retired_worker_fire_while_the_others_are_blocked, "C7 WK:6.2")
+{
+    struct stuck stuck = {0};
+    EXPECT_EQ(pipe(stuck.pipe), 0);
+    EXPECT_EQ(run_with(1, retire_and_block, &stuck), 0);
+    close(stuck.pipe[0]);
+    close(stuck.pipe[1]);
+}
