@@ -237,7 +237,7 @@ static void prepare(struct things *t)
     EXPECT_EQ(write(t->pair[1], "x\n", 2), 2);
     EXPECT_EQ(write(t->pipe[1], "x", 1), 1);
     snprintf(t->path, sizeof t->path, "/tmp/kin-cost-XXXXXX");
-    t->file = mkstemp(t->path);
+    t->file = kin_test_mkstemp(t->path);
     EXPECT_GE(t->file, 0);
     EXPECT_EQ(write(t->file, "x", 1), 1);
     EXPECT_EQ(lseek(t->file, 0, SEEK_SET), 0);

@@ -25,7 +25,7 @@ static void both(kin_task_fn *fn)
     char path[] = "/tmp/kin-parts-XXXXXX";
     for (size_t i = 0; i < SIZE; i++)
         bytes[i] = (char)(i * 31 >> 4);
-    file = mkstemp(path);
+    file = kin_test_mkstemp(path);
     EXPECT_GE(file, 0);
     EXPECT_EQ(unlink(path), 0);
     EXPECT_EQ(write(file, bytes, SIZE), SIZE);

@@ -340,7 +340,7 @@ static int hand_out(void *arg)
     (void)arg;
     make_pair(things.socket);
     EXPECT_EQ(pipe(things.pipe), 0);
-    things.file = mkstemp(path);
+    things.file = kin_test_mkstemp(path);
     EXPECT_GE(things.file, 0);
     EXPECT_EQ(unlink(path), 0);
     for (size_t i = 0; i < sizeof caps / sizeof caps[0]; i++) {

@@ -282,6 +282,7 @@ static int outstay_the_grace(void *arg)
     options.name = "stubborn";
     EXPECT_EQ(kin_spawn_with(&n, &options, sleep_masked_for_ever, &scene, 0, &ref), 0);
     await(&scene.started, 1);
+    await_parked(1, "sleep"); /* or the report would say that it runs */
     kin_nursery_cancel(&n, -EPIPE);
     EXPECT_EQ(kin_nursery_join(&n, NULL), -EPIPE);
     EXPECT_EQ(kin_nursery_errors(&n, NULL, 0), 0);
@@ -329,9 +330,12 @@ static int wait_for_one_that_runs(void *arg)
 
 KIN_TEST(a_task_that_runs_on_is_reported_with_its_worker, "N2002 B7")
 {
-    for (unsigned workers = 1; workers <= 4; workers *= 2) { /* a lone worker is replaced */
+    struct kin_config config = KIN_CONFIG_INIT; /* in which a lone worker is replaced */
+    for (config.workers = 1; config.workers <= 4; config.workers *= 2) {
         struct reports reports = {0};
-        EXPECT_EQ(run_reporting(workers, wait_for_one_that_runs, &reports, &reports), 0);
+        config.on_report = keep_report;
+        config.report_arg = &reports;
+        EXPECT_EQ(kin_run(&config, wait_for_one_that_runs, &reports), 0);
         EXPECT_EQ(atomic_load(&reports.count), 1);
         EXPECT_EQ(reports.status[0], KIN_STUCK);
         EXPECT(strstr(reports.text[0], "runs on worker"));
@@ -341,16 +345,20 @@ KIN_TEST(a_task_that_runs_on_is_reported_with_its_worker, "N2002 B7")
 /* A grace that never ends, inside of one that does. */
 static int hide_in_an_inner_nursery(void *arg)
 {
+    struct scene *scene = arg;
     KIN_NURSERY(inner, .cancel_grace = KIN_NEVER);
     EXPECT_EQ(kin_spawn(&inner, sleep_masked_for_ever, arg), 0);
+    await(&scene->started, 1); /* so that the join has nothing to run itself */
     EXPECT_EQ(kin_nursery_join(&inner, NULL), -EPIPE);
     return KIN_CANCELLED;
 }
 
 static int hide_deeper(void *arg)
 {
+    struct scene *scene = arg;
     KIN_NURSERY(inner);
     EXPECT_EQ(kin_spawn(&inner, hide_in_an_inner_nursery, arg), 0);
+    await(&scene->started, 1);
     EXPECT_EQ(kin_nursery_join(&inner, NULL), -EPIPE);
     return KIN_CANCELLED;
 }
@@ -360,7 +368,8 @@ static int cancel_from_far_out(void *arg)
     struct scene scene = {.reports = arg};
     KIN_NURSERY(n, .cancel_grace = SHORT);
     EXPECT_EQ(kin_spawn(&n, hide_deeper, &scene), 0);
-    await(&scene.started, 1);
+    await_parked(2, "nursery"); /* who is on the way to its join would be reported */
+    await_parked(1, "sleep");
     kin_nursery_cancel(&n, -EPIPE);
     EXPECT_EQ(kin_nursery_join(&n, NULL), -EPIPE);
     return 0;
@@ -400,6 +409,7 @@ static int outstay_with_children(void *arg)
     KIN_NURSERY(n, .cancel_grace = SHORT);
     EXPECT_EQ(kin_spawn(&n, wait_under_a_mask, &scene), 0);
     await(&scene.started, 1);
+    await_parked(1, "nursery"); /* who is on the way to its join would be reported */
     kin_nursery_cancel(&n, 0);
     EXPECT_EQ(kin_nursery_join(&n, NULL), KIN_CANCELLED);
     return 0;

@@ -155,7 +155,7 @@ static int connect_to_nobody(const char *addr)
     int fd, rc = kin_tcp_connect(addr, &fd, KIN_NEVER);
     EXPECT_EQ(kin_stats_get(&stats), 0);
     bool is_late = stats.poller && strstr(stats.poller, "uring");
-    for (int i = 0; is_late && rc == 0 && i < 1000; i++) {
+    while (is_late && rc == 0) { /* ends: that thread enters it */
         EXPECT_EQ(kin_close(fd), 0);
         EXPECT_EQ(kin_sleep(kin_after(KIN_MS(1))), 0);
         rc = kin_tcp_connect(addr, &fd, KIN_NEVER);
@@ -168,7 +168,7 @@ static int be_refused(void *arg)
     int fd, listener;
     char addr[KIN_ADDR_MAX];
     (void)arg;
-    EXPECT_EQ(kin_tcp_listen("127.0.0.1:0", NULL, &listener), 0);
+    EXPECT_EQ(kin_tcp_listen("127.0.0.6:0", NULL, &listener), 0); /* where others take no port */
     EXPECT_EQ(kin_local_addr(listener, addr, sizeof(addr)), 0);
     EXPECT_EQ(kin_tcp_listen(addr, NULL, &fd), -EADDRINUSE);
     EXPECT_EQ(kin_accept(listener, &fd, 0), KIN_TIMEOUT);

@@ -148,7 +148,7 @@ static int answer_after_a_half_close(void *arg)
 static void at_a_path(kin_task_fn *fn)
 {
     char directory[] = "/tmp/kin-peers-XXXXXX", path[64];
-    EXPECT(mkdtemp(directory) != NULL);
+    EXPECT(kin_test_mkdtemp(directory) != NULL);
     snprintf(path, sizeof path, "%s/socket", directory);
     EXPECT_EQ(run_reporting(2, fn, path, NULL), 0);
     unlink(path);

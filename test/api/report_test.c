@@ -85,6 +85,7 @@ static int end_in_every_way(void *arg)
         story->ids[i] = kin_task_id(ref);
         if (i == 4) {
             await(&started, 1);
+            await_parked(1, "sleep"); /* or the report would say that it runs */
             kin_nursery_cancel(&n, 0);
         }
         kin_ignore(kin_nursery_join(&n, NULL));

@@ -72,14 +72,6 @@ static int be_spawner(void *arg)
     return spawn_it(arg);
 }
 
-/* Lets others run for a while: long enough, as a rule, for whoever was started to be parked. */
-static void settle(void)
-{
-    for (int i = 0; i < 50; i++)
-        kin_ignore(kin_yield());
-    EXPECT_EQ(kin_sleep(kin_after(KIN_MS(1))), 0);
-}
-
 /* ---- what is answered ---- */
 
 static int answer_at_once(void *arg)
@@ -141,9 +133,8 @@ static int refuse_those_who_wait(enum event event)
             spawners[i].gate = &gate;
             spawners[i].deadline = KIN_NEVER;
             EXPECT_EQ(kin_spawn(&outsiders, be_spawner, &spawners[i]), 0);
-            await(&spawners[i].begun, 1);
         }
-        settle();
+        await_parked(3, "slot");
         if (event == CANCEL)
             kin_nursery_cancel(&n, 0);
         if (event == CLOSE)
@@ -235,8 +226,7 @@ static int cancel_the_spawner(void *arg)
     {
         KIN_NURSERY(others);
         EXPECT_EQ(kin_spawn(&others, be_spawner, &spawner), 0);
-        await(&spawner.begun, 1);
-        settle();
+        await_parked(1, "slot");
         kin_nursery_cancel(&others, 0);
         EXPECT_EQ(kin_nursery_join(&others, NULL), KIN_CANCELLED);
     }
@@ -255,6 +245,15 @@ KIN_TEST(a_spawner_that_is_cancelled_while_it_waits_is_refused, "B7")
 /* ---- order ---- */
 
 enum { WAITING = 6 };
+
+/* Whether all of the first few are in line that have not given up. */
+static bool are_in_line(struct spawner *spawners, int count)
+{
+    int waiting = 0;
+    for (int i = 0; i < count; i++)
+        waiting += atomic_load(&spawners[i].rc) == 0;
+    return count_parked("slot") == waiting;
+}
 
 static int stand_in_line(void *arg)
 {
@@ -275,7 +274,10 @@ static int stand_in_line(void *arg)
         spawners[i].deadline = i % 3 == 1 ? kin_after(KIN_MS(5)) : KIN_NEVER;
         EXPECT_EQ(kin_spawn(&line, be_spawner, &spawners[i]), 0);
         await(&spawners[i].begun, 1);
-        settle();
+        if (kin_in_lab())
+            EXPECT_EQ(kin_sleep(kin_after(KIN_MS(1))), 0);
+        while (!kin_in_lab() && !are_in_line(spawners, i + 1)) /* ends: nobody lets any in */
+            kin_ignore(kin_yield());
     }
     for (int i = 0; i < WAITING; i++) {
         while (i % 3 == 1 && atomic_load(&spawners[i].rc) == 0)
@@ -350,8 +352,7 @@ KIN_TEST(members_wait_for_room_while_the_nursery_is_joined, "B7 B9")
 static int close_from_inside(void *arg)
 {
     struct spawner *spawner = arg;
-    await(&spawner->begun, 1);
-    settle();
+    await_parked(1, "slot");
     kin_nursery_close(spawner->n);
     while (atomic_load(&spawner->rc) == 0) /* it is refused at once, not when a child leaves */
         kin_ignore(kin_yield());

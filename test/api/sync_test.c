@@ -377,7 +377,9 @@ static int wake_all(void *arg)
 {
     struct from_threads *from = arg;
     EXPECT_EQ(kin_sleep(kin_after(KIN_MS(1))), 0);
+    EXPECT_EQ(kin_mutex_lock(&from->o.mutex, KIN_NEVER), 0); /* whoever has looked waits now */
     kin_cond_broadcast(&from->o.cond);
+    kin_mutex_unlock(&from->o.mutex);
     return 0;
 }
 

@@ -173,7 +173,7 @@ KIN_TEST(a_saved_failure_replays, "")
 {
     char path[] = "/tmp/kin-atoms-XXXXXX";
     struct kin_atoms_config config = KIN_ATOMS_CONFIG_INIT;
-    int fd = mkstemp(path);
+    int fd = kin_test_mkstemp(path);
     EXPECT_GE(fd, 0);
     close(fd);
     config.name = "lost_update";

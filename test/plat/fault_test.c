@@ -327,7 +327,7 @@ static void touch_bus_page(void *pass)
 KIN_TEST(a_bus_error_is_a_fault_too, "")
 {
     char name[] = "/tmp/kin-fault-XXXXXX";
-    int fd = mkstemp(name);
+    int fd = kin_test_mkstemp(name);
 
     EXPECT_GE(fd, 0);
     EXPECT_EQ(unlink(name), 0);

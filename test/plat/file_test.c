@@ -22,7 +22,7 @@ static char path[64], other[64];
 
 static void enter(void)
 {
-    EXPECT(mkdtemp(dir) != NULL);
+    EXPECT(kin_test_mkdtemp(dir) != NULL);
     snprintf(path, sizeof(path), "%s/a", dir);
     snprintf(other, sizeof(other), "%s/b", dir);
 }

@@ -87,6 +87,7 @@ KIN_TEST(a_thread_that_the_kernel_has_in_the_process_does_not_count, "")
     while (kin__uring_take(&ring, &result, 1) == 0) /* ends: or the alarm comes */
         kin__uring_wait(&ring, 1000000);
     EXPECT_EQ(result.value, 1);
-    EXPECT_EQ(kin__process_threads(), before);
+    while (kin__process_threads() != before) /* ends: as above, if the kernel has one more now */
+        kin__thread_yield();
     kin__uring_destroy(&ring);
 }

@@ -111,7 +111,7 @@ KIN_TEST(a_program_that_cannot_start_is_its_errno, "")
     const char *missing[] = {"/nowhere/at-all", NULL}, *unknown[] = {"kin-no-such-program", NULL};
     const char *empty[] = {"", NULL}, *directory[] = {"/", NULL}, *yes[] = {"/bin/true", NULL};
     char name[] = "process_test_XXXXXX";
-    int fd = mkstemp(name);
+    int fd = kin_test_mkstemp(name);
     EXPECT_GE(fd, 0);
     EXPECT_EQ(write(fd, "\x7f not a program", 15), 15);
     EXPECT_EQ(fchmod(fd, 0755), 0);
@@ -287,7 +287,7 @@ KIN_TEST(names_are_looked_for_in_the_path, "")
     EXPECT_EQ(kin__program_start(&program, &child), 0);
     EXPECT_EQ(reap(&child), 0);
     char room[] = "process_test_XXXXXX", path[64];
-    EXPECT(mkdtemp(room) != NULL); /* a file that is there, but is no program */
+    EXPECT(kin_test_mkdtemp(room) != NULL); /* a file that is there, but is no program */
     snprintf(path, sizeof path, "%s/true", room);
     int fd = open(path, O_CREAT | O_WRONLY, 0600);
     EXPECT_GE(fd, 0);

@@ -23,7 +23,7 @@ static char root[64];
 static void make_root(void)
 {
     (void)snprintf(root, sizeof root, "/tmp/kin-topology-XXXXXX");
-    EXPECT(mkdtemp(root) != NULL);
+    EXPECT(kin_test_mkdtemp(root) != NULL);
 }
 
 static void drop_root(void)

@@ -322,7 +322,7 @@ KIN_TEST(bytes_and_names_go_through, "")
     struct kin__uring ring;
     char path[] = "/tmp/kin-uring-XXXXXX", buf[8] = "";
     make(&ring, 4, 8);
-    int fd = mkstemp(path);
+    int fd = kin_test_mkstemp(path);
     EXPECT_GE(fd, 0);
     struct kin__uring_call calls[] = {
         {.verb = KIN__URING_WRITE, .fd = fd, .address = (uintptr_t) "kin", .size = 3, .offset = 2},

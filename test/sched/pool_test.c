@@ -76,7 +76,8 @@ static int churn_workers(void *arg)
     do {
         EXPECT_EQ(kin_sleep(kin_after(KIN_MS(1))), 0);
         EXPECT_EQ(kin_stats_get(&stats), 0);
-    } while (stats.workers > sched->workers_base); /* ends: whoever was replaced retires */
+        /* ends: whoever was replaced retires, and counts its last task before */
+    } while (stats.workers > sched->workers_base || stats.tasks_live > 1);
     EXPECT_GE(stats.workers_replaced, 1);
     EXPECT_EQ(stats.workers_started, sched->workers_base + stats.workers_replaced);
     EXPECT_EQ(stats.tasks_live, 1);

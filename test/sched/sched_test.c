@@ -65,7 +65,9 @@ static int spawn_all(void *arg)
         EXPECT_EQ(kin_spawn_copy(&n, count_me_and_another, &member, sizeof member), 0);
     }
     EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
-    EXPECT_EQ(kin_stats_get(&stats), 0);
+    do /* ends: a worker counts an end right behind the task that it wakes */
+        EXPECT_EQ(kin_stats_get(&stats), 0);
+    while (stats.tasks_live > 1);
     EXPECT_EQ(stats.tasks_live, 1); /* this one [G070] */
     EXPECT_EQ(stats.pressure, 0);
     EXPECT_EQ(stats.timers, 0);
@@ -292,7 +294,9 @@ static int watch_the_counters(void *arg)
         EXPECT_EQ(kin_stats_get(&stats), 0);
         EXPECT_LE(stats.tasks_live, count + 1);
         EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
-        EXPECT_EQ(kin_stats_get(&stats), 0);
+        do /* ends: a worker counts an end right behind the task that it wakes */
+            EXPECT_EQ(kin_stats_get(&stats), 0);
+        while (stats.tasks_live > 1);
         EXPECT_EQ(stats.tasks_live, 1);
         EXPECT_EQ(stats.pressure, 0);
         EXPECT_EQ(stats.timers, 0);

@@ -124,7 +124,7 @@ static char *left_by(const char *wish, kin_task_fn *fn, const char *name)
 {
     char directory[] = "/tmp/kin_record_XXXXXX", path[256];
     int how, words[2];
-    EXPECT(mkdtemp(directory) != NULL);
+    EXPECT(kin_test_mkdtemp(directory) != NULL);
     EXPECT_EQ(pipe(words), 0);
     pid_t pid = fork();
     EXPECT_GE(pid, 0);
@@ -231,7 +231,7 @@ KIN_TEST(a_deadlock_leaves_its_record, "")
     char path[] = "/tmp/kin_record_XXXXXX";
     if (kin__process_threads() != 1)
         KIN_SKIP("the process has a thread beside the program's, which might wake somebody");
-    int fd = mkstemp(path), how;
+    int fd = kin_test_mkstemp(path), how;
     EXPECT_GE(fd, 0);
     pid_t pid = fork();
     EXPECT_GE(pid, 0);
@@ -414,7 +414,7 @@ KIN_TEST(runtimes_side_by_side_have_a_file_each, "")
 {
     char path[2][64] = {"/tmp/kin_record_XXXXXX"};
     pthread_t other;
-    int fd = mkstemp(path[0]);
+    int fd = kin_test_mkstemp(path[0]);
     EXPECT_GE(fd, 0);
     close(fd);
     snprintf(path[1], sizeof path[1], "%.40s.2", path[0]);

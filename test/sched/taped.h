@@ -131,7 +131,7 @@ __attribute__((unused)) static struct record run_recorded(unsigned workers, kin_
 {
     char path[] = "/tmp/kin_record_XXXXXX";
     struct kin_config config = KIN_CONFIG_INIT;
-    int fd = mkstemp(path);
+    int fd = kin_test_mkstemp(path);
     EXPECT_GE(fd, 0);
     EXPECT_EQ(setenv("KIN_RECORD", path, 1), 0);
     config.workers = workers;

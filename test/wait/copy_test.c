@@ -33,7 +33,7 @@ static unsigned char byte_at(uint64_t at)
 static int open_temporary(void)
 {
     char path[] = "/tmp/kin_copy_XXXXXX";
-    int fd = mkstemp(path);
+    int fd = kin_test_mkstemp(path);
     EXPECT_GE(fd, 0);
     EXPECT_EQ(unlink(path), 0);
     return fd;
@@ -314,7 +314,7 @@ static int copy_to_the_end(void *arg)
     char path[] = "/tmp/kin_copy_XXXXXX";
     struct kin_copied done;
     (void)arg;
-    int file = mkstemp(path);
+    int file = kin_test_mkstemp(path);
     EXPECT_GE(file, 0);
     int appended = open(path, O_WRONLY | O_APPEND);
     EXPECT_GE(appended, 0);

@@ -221,7 +221,7 @@ KIN_TEST(files_are_read_again_only_when_they_have_changed, "")
     char dir[] = "/tmp/kin-names-XXXXXX", conf[64], hosts[64];
     struct kin__sockaddr found[1];
     struct kin__names *first, *second;
-    EXPECT(mkdtemp(dir) != NULL);
+    EXPECT(kin_test_mkdtemp(dir) != NULL);
     snprintf(conf, sizeof conf, "%s/resolv.conf", dir);
     snprintf(hosts, sizeof hosts, "%s/hosts", dir);
     struct kin__names_files files = {.conf = conf, .hosts = hosts};

@@ -54,7 +54,7 @@ static void with_server(kin_task_fn *fn)
     body = fn;
     for (unsigned workers = 1; workers <= 2; workers++) {
         snprintf(dir, sizeof dir, "/tmp/kin-resolve-XXXXXX");
-        EXPECT(mkdtemp(dir) != NULL);
+        EXPECT(kin_test_mkdtemp(dir) != NULL);
         snprintf(conf, sizeof conf, "%s/resolv.conf", dir);
         snprintf(hosts, sizeof hosts, "%s/hosts", dir);
         EXPECT_EQ(setenv("KIN_RESOLV_CONF", conf, 1), 0);
