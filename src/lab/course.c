@@ -229,6 +229,11 @@ static void give_up(struct kin__lab *s)
     s->result.is_complete = false;
 }
 
+bool kin__lab_is_asked_to_stop(const struct kin__lab *s)
+{
+    return s->config.stop && *s->config.stop;
+}
+
 /* Whether the time that all of it may take has passed. The clock is not read for every run. */
 static bool is_late(struct kin__lab *s)
 {
@@ -237,8 +242,8 @@ static bool is_late(struct kin__lab *s)
     if (s->wall_end && s->work < s->wall_work)
         return false;
     const int64_t now = kin__lab_wall();
-    if (!s->wall_end)
-        s->wall_end = now + s->config.wall_max;
+    if (!s->wall_end && __builtin_add_overflow(now, s->config.wall_max, &s->wall_end))
+        s->wall_end = INT64_MAX;
     s->wall_work = s->work + WALL_EVERY;
     return now >= s->wall_end;
 }
@@ -280,8 +285,10 @@ static bool begin_explore(struct kin__lab *s)
     const uint64_t begun = s->result.runs + s->result.redundant; /* of which there may be more */
     const bool is_enough = (config->runs_max && begun >= config->runs_max) ||
                            (s->has_kept && !config->keeps_going) || is_late(s);
+    const bool is_stopped = !is_enough && kin__lab_is_asked_to_stop(s);
 
-    if (!is_enough && !s->broken) {
+    s->result.is_stopped = is_stopped;
+    if (!is_enough && !is_stopped && !s->broken) {
         if (start_next(s))
             return true;
         s->result.is_exhausted = !s->broken;
@@ -417,6 +424,17 @@ static void end_record(struct kin__lab *s)
     s->phase = KIN__PHASE_DONE;
 }
 
+bool kin__engine_is_stopped(struct kin__engine *e)
+{
+    struct kin__lab *s = kin__lab_of(e);
+
+    if (!kin__lab_is_asked_to_stop(s) || s->phase == KIN__PHASE_RECORD)
+        return false;
+    s->head.is_over = s->is_abandoned = s->is_stopped = true; /* whatever its plan says to that */
+    s->collects = false;
+    return true;
+}
+
 void kin__engine_end(struct kin__engine *e)
 {
     static const struct kin__engine_failure none;
@@ -424,6 +442,10 @@ void kin__engine_end(struct kin__engine *e)
 
     kin__lab_over(s);
     s->work += s->log.steps + RUN_WORK;
+    if (s->is_stopped) { /* nothing is learned from it */
+        s->phase = s->phase == KIN__PHASE_CHECK ? KIN__PHASE_EXPLORE : s->phase;
+        return;
+    }
     switch (s->phase) {
     case KIN__PHASE_EXPLORE:
         end_explore(s);
@@ -443,6 +465,41 @@ void kin__engine_end(struct kin__engine *e)
     }
 }
 
+/* ---- runs that are made elsewhere ---- */
+
+int kin__engine_adopt(struct kin__engine *e, char *text, size_t size,
+                      const struct kin__engine_result *of)
+{
+    struct kin__lab *s = kin__lab_of(e);
+    const int status = kin__kinlab_parse(s, text, size);
+
+    if (status < 0)
+        return status;
+    swap_logs(&s->kept, &s->file);
+    s->has_kept = s->is_adopted = true;
+    s->kept_failure = of->failure;
+    s->result = *of;
+    s->phase = KIN__PHASE_SHRINK;
+    kin__shrink_start(s);
+    s->shrink.search_left = 0; /* what a search learns from a run is lost with its process */
+    return 0;
+}
+
+bool kin__engine_learn(struct kin__engine *e, char *text, size_t size)
+{
+    struct kin__lab *s = kin__lab_of(e);
+    const bool has_failed = text && kin__kinlab_parse(s, text, size) == 0;
+
+    if (has_failed)
+        swap_logs(&s->log, &s->file);
+    s->run_failure = s->kept_failure;
+    if (!has_failed)
+        s->run_failure.oracle = NULL;
+    const void *labels = s->log.labels.base;
+    kin__engine_end(e);
+    return s->kept.labels.base == labels;
+}
+
 /* ---- the last run of a process ---- */
 
 /* What it means for the schedule that the run ends here. */
@@ -455,7 +512,7 @@ static void put_end(struct kin__text *text, const struct kin__lab *s)
                          s->run_failure.text);
     else if (s->head.is_over)
         kin__text_str(text, "; this was off the record, behind the end of the schedule");
-    else if (s->config.strategy == KIN__STRATEGY_REPLAY && !s->config.is_near)
+    else if (s->config.strategy == KIN__STRATEGY_REPLAY && !s->config.is_near && !s->is_adopted)
         kin__text_printf(text, "; the file that is replayed has %llu steps%s",
                          (unsigned long long)steps, steps == s->log.steps ? ": the same end" : "");
 }
@@ -476,12 +533,15 @@ void kin__engine_die(struct kin__engine *e, const struct kin__engine_failure *fa
     s->kept = s->log; /* the same memory: nobody will give it back */
     s->has_kept = true;
     result->failure = s->kept_failure;
+    result->hash = s->log.hash;
+    result->switches = kin__log_switches(&s->log);
+    if (s->is_adopted)
+        return; /* the rest is as it was where it was found */
     result->failures++;
     result->runs += is_explored;
     result->steps += is_explored ? s->log.steps : 0;
     result->failing_seed = !has_seed ? 0 : s->is_trial ? s->config.seed : s->log.seed;
-    result->hash = s->log.hash;
-    result->switches = result->switches_before = kin__log_switches(&s->log);
+    result->switches_before = result->switches;
     result->shrink_runs = 0;
 }
 

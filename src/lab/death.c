@@ -11,7 +11,7 @@
  * comes from the kernel. Whatever the program has destroyed, the report may trip over: a second
  * fault says so in one line. Then the signal has its default action, which leaves a core dump of
  * the place; a hang ends by SIGABRT. Going on with other runs was rejected: nobody knows what the
- * crash has left in the memory that runs share.
+ * crash has left in the memory that runs share. A crash is made small by others (crash.c).
  *
  * Where somebody has a handler of his own, as sanitizers do, it stays, and the signal is his. Ticks
  * are counted, and not the time, so that a process that was stopped has not been hanging; and under
@@ -52,6 +52,7 @@ static const struct {
 static struct kin__engine *engine; /* NULL: nobody is watched */
 static void (*tell_it)(void);
 static bool is_telling;
+static struct kin__cause cause;
 static bool is_ticking; /* there is a timer */
 static timer_t timer;
 static uint64_t tick_run, tick_step; /* at the last tick, */
@@ -62,6 +63,8 @@ static unsigned ticks;               /* and so many before it */
 /* A file of the program itself, at a return address. */
 static bool is_program(uintptr_t pc, struct kin__place *place)
 {
+    if (cause.looked_count < sizeof(cause.looked) / sizeof(*cause.looked))
+        cause.looked[cause.looked_count++] = pc;
     return kin__source_find(pc, place) && place->file[0] && !place->is_ours;
 }
 
@@ -86,19 +89,34 @@ static bool find_place(uintptr_t pc, uintptr_t sp, struct kin__place *place)
     return false;
 }
 
-static void put_place(struct kin__text *text, const void *context)
+static void find_cause(int signo, const void *context)
 {
     struct kin__place place = {.line = 0};
+    struct kin__text text;
     uintptr_t pc, sp;
+    cause.signo = signo;
+    cause.looked_count = 0;
+    kin__text_init(&text, cause.place, sizeof(cause.place));
     kin__fault_where(context, &pc, &sp);
-    kin__text_str(text, ", at ");
     if (find_place(pc, sp, &place)) {
-        kin__text_printf(text, "%s:%u", place.file, place.line);
+        kin__text_printf(&text, "%s:%u", place.file, place.line);
         if (place.function[0])
-            kin__text_printf(text, " in %s", place.function);
+            kin__text_printf(&text, " in %s", place.function);
     } else {
-        kin__code_place(text, pc);
+        kin__code_place(&text, pc);
     }
+}
+
+const struct kin__cause *kin__death_cause(void)
+{
+    return &cause;
+}
+
+void kin__death_look(const struct kin__cause *at)
+{
+    struct kin__place place;
+    for (unsigned i = 0; i < at->looked_count; i++)
+        (void)kin__source_find(at->looked[i], &place);
 }
 
 static const char *words_of(int signo)
@@ -110,8 +128,7 @@ static const char *words_of(int signo)
 }
 
 /* root/1 (post), step 7: segmentation fault (SIGSEGV), address 0x10, at mail.c:31 in post */
-static void put_reason(struct kin__text *text, int signo, const siginfo_t *info,
-                       const void *context)
+static void put_reason(struct kin__text *text, int signo, const siginfo_t *info)
 {
     const struct kin__world *w = &kin__world;
     const struct kin__task *task = w->current < w->player_count ? w->players[w->current].task
@@ -123,7 +140,7 @@ static void put_reason(struct kin__text *text, int signo, const siginfo_t *info,
                      words_of(signo));
     if ((signo == SIGSEGV || signo == SIGBUS) && info->si_code > 0)
         kin__text_printf(text, ", address 0x%llx", (unsigned long long)(uintptr_t)info->si_addr);
-    put_place(text, context);
+    kin__text_printf(text, ", at %s", cause.place);
 }
 
 /* ---- death ---- */
@@ -137,7 +154,8 @@ static void die(int signo, const siginfo_t *info, const void *context)
     kin__text_init(&text, failure.where, sizeof(failure.where));
     kin__text_str(&text, kin__player_path(w->current));
     kin__text_init(&text, failure.text, sizeof(failure.text));
-    put_reason(&text, signo, info, context);
+    find_cause(signo, context);
+    put_reason(&text, signo, info);
     kin__record(w->current, KIN__NOTE_FAIL, KIN__NOTE_NOBODY, failure.where, failure.text);
     kin__engine_die(engine, &failure);
     w->is_on = w->is_running = false; /* time and files are the host's now */

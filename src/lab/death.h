@@ -12,4 +12,16 @@
 void kin__death_watch(struct kin__engine *of, void (*tell)(void));
 void kin__death_unwatch(void);
 
+/* What a run has died of: two that die of the same signal in the same place die in the same way. */
+struct kin__cause {
+    int signo;
+    char place[160]; /* in the program */
+    unsigned looked_count;
+    uintptr_t looked[16]; /* addresses that were looked at to find it, most of the work */
+};
+const struct kin__cause *kin__death_cause(void);
+/* Looks at what was looked at for a cause; then it is found at once in this process and in those
+ * that it starts. */
+void kin__death_look(const struct kin__cause *at);
+
 #endif

@@ -101,7 +101,7 @@ void kin__dump_say(const struct kin__dump *dump, const struct kin__dump_event *e
 /* ---- rows ---- */
 
 /* The note that a row of a picture is drawn as. */
-static enum kin__note note_of(const struct kin__dump_event *event)
+static enum kin__noted note_of(const struct kin__dump_event *event)
 {
     switch ((enum kin__tape_kind)event->kind) {
     case KIN__TAPE_SPAWN:
@@ -125,7 +125,7 @@ static enum kin__note note_of(const struct kin__dump_event *event)
     }
 }
 
-static bool is_link(enum kin__note note)
+static bool is_link(enum kin__noted note)
 {
     return note == KIN__NOTE_SPAWN || note == KIN__NOTE_WAKE || note == KIN__NOTE_CANCEL;
 }
@@ -135,7 +135,7 @@ static bool is_link(enum kin__note note)
 static void fill_row(const struct kin__dump *dump, size_t i, struct kin__row *row)
 {
     const struct kin__dump_event *event = &dump->events[i];
-    enum kin__note note = note_of(event);
+    enum kin__noted note = note_of(event);
     struct kin__text words, place;
     memset(row, 0, sizeof(*row));
     row->step = i + 1;

@@ -149,6 +149,7 @@ void kin__lab_start(struct kin__lab *s, const struct kin__plan *plan, uint64_t s
     s->current = KIN__NOBODY;
     s->stamp++;
     s->head.is_over = s->is_abandoned = s->has_diverged = s->collects = s->is_swept = false;
+    s->is_stopped = false;
     s->preemptions = s->lazy_steps = 0;
     s->gave_way = false;
     s->steps_max = s->config.steps_max;

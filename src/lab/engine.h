@@ -34,6 +34,7 @@
 #ifndef KIN_LAB_ENGINE_H
 #define KIN_LAB_ENGINE_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -88,6 +89,7 @@ struct kin__engine_config {
     bool sweeps;          /* what is drawn is run again for each fault that could happen in it */
     unsigned check_every; /* one run of so many is made twice and compared; 0: never */
     const char *notes;    /* lines for the file: workers, faults, ... in the world's own words */
+    const volatile sig_atomic_t *stop; /* not 0: no more runs; NULL: nobody says so */
     struct kin__text *misread; /* gets what is wrong with the file to follow; may be NULL */
 };
 
@@ -109,6 +111,7 @@ struct kin__engine_result {
     uint64_t failing_seed; /* makes the first run of the same strategy fail; 0: dpor, replay */
     bool is_complete;      /* no class of schedules is left, and none failed */
     bool is_exhausted;     /* the strategy has no run left; complete within its bound */
+    bool is_stopped;       /* there would have been more, had nobody said stop */
     bool has_diverged;     /* a run did not repeat itself; failure says where */
     uint64_t estimate;     /* of runs in all, for progress; 0: unknown */
     struct kin__engine_failure failure; /* the first, after shrinking; oracle NULL: none */
@@ -142,6 +145,9 @@ static inline bool kin__engine_is_over(const struct kin__engine *e)
 {
     return e->is_over;
 }
+/* Whether the run under way is to end because somebody said stop; it is abandoned then. The one of
+ * a report is not. */
+bool kin__engine_is_stopped(struct kin__engine *e);
 /* Every actor ended, or the world gave up on those that did not. */
 void kin__engine_end(struct kin__engine *e);
 /* The step under way, from 1 on. */
@@ -173,6 +179,15 @@ void kin__engine_fail(struct kin__engine *e, const char *oracle, int status, con
 /* The run under way takes the process with it: it is the failure, in words to which its end is
  * added here, and nothing comes after it. May be called in the handler of a signal. */
 void kin__engine_die(struct kin__engine *e, const struct kin__engine_failure *failure);
+/* Runs that take their process with them are made elsewhere; this engine has made none. The failing
+ * run of another one, as it was saved and with what came out there, becomes its own, and what it
+ * begins from here on is smaller, or the recorded one at last. The text is changed and stays. 0 or
+ * -errno. */
+int kin__engine_adopt(struct kin__engine *e, char *text, size_t size,
+                      const struct kin__engine_result *of);
+/* In place of kin__engine_end: the run was made elsewhere, and failed in the same way, as it was
+ * saved there; NULL: it did not. True: it is the failing run now, and the text is to stay. */
+bool kin__engine_learn(struct kin__engine *e, char *text, size_t size);
 /* Which run is under way, among all that there ever were. */
 uint64_t kin__engine_run(const struct kin__engine *e);
 

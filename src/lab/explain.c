@@ -12,22 +12,23 @@
  * When it passes, the step that was just overtaken and the last one that had to overtake it are the
  * answer: they are the pair that must not come in this order. A block cannot overtake whoever
  * spawns or wakes its task. A failure that no such change removes does not depend on the order of
- * two steps, and that is said, too.
+ * two steps, and that is said, too. Changed schedules lie in memory: nobody has to clear them away.
  */
 #include "lab/explain.h"
 
 #include "lab/room.h"
+#include "lab/stop.h"
 #include "lab/story.h"
 #include "plat/plat.h"
 
 #include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #define BLOCKS_MAX (size_t)4096
 #define TRIES_MAX 400u
 #define FILE_BYTES (size_t)(4u << 20)
-#define PATH_BYTES 300u
 #define LINE_BYTES 160u
 
 /* So many steps of one task, as the file says it: "root/1:3". */
@@ -187,8 +188,8 @@ static uint64_t place_of(const struct schedule *schedule, const struct change *c
 }
 
 /* Writes the schedule with a change; false: it could not be written. */
-static bool write_changed(const struct schedule *schedule, const struct change *change,
-                          const char *path, struct kin__room *room)
+static bool write_changed(const struct schedule *schedule, const struct change *change, int fd,
+                          struct kin__room *room)
 {
     const struct block *b = &schedule->blocks[change->from];
     struct kin__text text;
@@ -212,12 +213,8 @@ static bool write_changed(const struct schedule *schedule, const struct change *
     put_choices(&text, schedule, place, b->first, (int64_t)change->front);
     put_choices(&text, schedule, behind, UINT64_MAX, 0);
     kin__text_str(&text, "end\n");
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd < 0)
-        return false;
-    kin__plat_write(fd, text.buf, text.len);
-    bool is_closed = close(fd) == 0;
-    return is_closed && !kin__text_is_full(&text);
+    return !kin__text_is_full(&text) && ftruncate(fd, 0) == 0 && lseek(fd, 0, SEEK_SET) == 0 &&
+           kin__plat_write(fd, text.buf, text.len) == 0;
 }
 
 static bool passes(const struct kin__options *options, const struct kin_lab_config *config,
@@ -312,15 +309,16 @@ struct search {
     const struct kin_lab_config *config;
     const struct kin_lab_test *test;
     const struct kin__story *story;
-    const char *path;
+    char path[32]; /* by which fd is read */
+    int fd;        /* the changed schedule, in memory */
     struct kin__room room;
     unsigned tries;
 };
 
 static bool is_answer(struct search *search, const struct change *change)
 {
-    return search->tries++ < TRIES_MAX &&
-           write_changed(search->schedule, change, search->path, &search->room) &&
+    return search->tries++ < TRIES_MAX && !kin__stop_signal &&
+           write_changed(search->schedule, change, search->fd, &search->room) &&
            passes(search->options, search->config, search->test, search->path);
 }
 
@@ -359,7 +357,7 @@ static void search_block(struct search *search, struct change *change)
     change->front = b->steps;
     for (change->to = change->from; change->to-- > 0 && !is_same(&blocks[change->to], b);) {
         for (change->back = 1; change->back <= blocks[change->to].steps; change->back++) {
-            if (search->tries >= TRIES_MAX || is_forced(search, change))
+            if (search->tries >= TRIES_MAX || kin__stop_signal || is_forced(search, change))
                 return;
             change->is_found = is_answer(search, change);
             if (!change->is_found)
@@ -382,10 +380,18 @@ static const char *why_no_file(const struct kin__options *options,
                             : "it needs the file of the schedule, which --no-files leaves out";
 }
 
-static bool is_writable(const char *path)
+/* Looks for the change, and tells what it is. */
+static void explain(struct search *search)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    return fd >= 0 && close(fd) == 0;
+    struct change change = {.from = search->schedule->count};
+    struct kin__text text;
+    kin__text_init(&text, search->path, sizeof(search->path));
+    kin__text_printf(&text, "/proc/self/fd/%d", search->fd);
+    while (!change.is_found && change.from-- > 1) /* ends: at the first block */
+        search_block(search, &change);
+    if (!kin__stop_signal || change.is_found)
+        tell(search->schedule, &change, search->story);
+    kin__room_release(&search->room);
 }
 
 void kin__explain(const struct kin__options *options, const struct kin_lab_config *config,
@@ -396,30 +402,30 @@ void kin__explain(const struct kin__options *options, const struct kin_lab_confi
     struct schedule schedule = {0};
     struct kin__story story = {0};
     struct kin__text text;
-    char path[PATH_BYTES], line[LINE_BYTES];
+    char line[LINE_BYTES];
     kin__report_take_story(&story);
-    kin__text_init(&text, path, sizeof(path));
-    kin__text_printf(&text, "%s.try", file ? file : "");
+    int fd = memfd_create("kin-explain", MFD_CLOEXEC);
     const char *none =
-        !file                      ? why_no_file(options, verdict)
-        : kin__text_is_full(&text) ? "the path of the schedule is too long"
-        : !load(&schedule, file)   ? "the schedule cannot be read"
-        : !cut(&schedule)          ? "there is no order of tasks to change, or too much of it"
-        : !is_writable(path)       ? "changed schedules cannot be written beside the file"
-                                   : NULL;
+        !file                    ? why_no_file(options, verdict)
+        : !load(&schedule, file) ? "the schedule cannot be read"
+        : !cut(&schedule)        ? "there is no order of tasks to change, or too much of it"
+        : fd < 0                 ? "there is no room for changed schedules"
+                                 : NULL;
     if (none) {
         kin__text_init(&text, line, sizeof(line));
         kin__text_printf(&text, "explain:  %s\n\n", none);
         kin__main_say(STDOUT_FILENO, &text);
     } else {
-        struct search search = {&schedule, options, config, test, &story, path, {NULL, 0}, 0};
-        struct change change = {.from = schedule.count};
-        while (!change.is_found && change.from-- > 1) /* ends: at the first block */
-            search_block(&search, &change);
-        tell(&schedule, &change, &story);
-        kin__room_release(&search.room);
-        (void)unlink(path);
+        struct search search = {.schedule = &schedule,
+                                .options = options,
+                                .config = config,
+                                .test = test,
+                                .story = &story,
+                                .fd = fd};
+        explain(&search);
     }
+    if (fd >= 0)
+        close(fd);
     kin__story_forget(&story);
     kin__room_release(&schedule.text_room);
     kin__room_release(&schedule.blocks_room);

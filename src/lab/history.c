@@ -116,11 +116,13 @@ static size_t take_back(void)
 /* Whether this set of calls, with what is inside then, is new, as far as it is remembered. */
 static bool is_new(void)
 {
-    uint64_t hash = search.salt + search.is_closed;
+    uint64_t hash = kin__hash_u64(search.salt + search.is_closed); /* apart from the calls below */
     for (size_t i = 0; i < WORDS; i++)
         hash = kin__hash_u64(hash + search.done[i]);
     for (uint32_t i = search.head; i < search.tail; i++)
         hash = kin__hash_u64(hash ^ search.items[i]);
+    if (search.tail - search.head > search.capacity) /* who may take it depends on who sends it */
+        hash = kin__hash_u64(hash + search.order[search.placed - 1].call);
     uint64_t *slot = &search.seen[hash % SEEN_SIZE];
     bool is_known = *slot == hash;
     *slot = hash;

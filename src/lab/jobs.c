@@ -2,18 +2,19 @@
 /*
  * Tests in several processes: each prints into memory of its own, which is copied out in order.
  *
- * A process that dies of a signal is a test that failed. One that cannot be started is run here.
- * None outlives the one that started it.
+ * A process that dies of a signal is a test that failed, unless all of them were asked to stop.
+ * One that cannot be started is run here. None outlives the one that started it.
  */
 #include "lab/jobs.h"
 
+#include "lab/crash.h"
+#include "lab/stop.h"
 #include "plat/plat.h"
 
 #include <signal.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -41,8 +42,11 @@ static void tell_death(const struct kin__job *job, int how)
 {
     char memory[256];
     struct kin__text text;
+    if (kin__stop_signal && WIFSIGNALED(how) && WTERMSIG(how) == kin__stop_signal)
+        return; /* it has told what it had done */
     kin__text_init(&text, memory, sizeof(memory));
-    kin__text_printf(&text, "FAIL  %s: the process died", job->name);
+    kin__text_printf(&text, "%s  %s: the process died", kin__stop_signal ? "stop" : "FAIL",
+                     job->name);
     if (WIFSIGNALED(how))
         kin__text_printf(&text, " of signal %d (%s)", WTERMSIG(how), strsignal(WTERMSIG(how)));
     kin__text_char(&text, '\n');
@@ -55,8 +59,7 @@ static void finish_first(struct kin__jobs *jobs, struct kin__tally *tally)
     struct kin__job *job = &jobs->jobs[jobs->first];
     struct kin__tally its = {0};
     int how = 0;
-    while (waitpid(job->pid, &how, 0) < 0) /* ends: it is our child; only signals interrupt */
-        continue;
+    kin__stop_reap(job->pid, &how);
     off_t size = lseek(job->fd, 0, SEEK_END) - (off_t)sizeof(its);
     bool is_whole = WIFEXITED(how) && WEXITSTATUS(how) == 0 && size >= 0 &&
                     pread(job->fd, &its, sizeof(its), size) == (ssize_t)sizeof(its);
@@ -66,66 +69,81 @@ static void finish_first(struct kin__jobs *jobs, struct kin__tally *tally)
         tally->complete += its.complete;
         tally->failed += its.failed;
         tally->errors += its.errors;
+        tally->stopped += its.stopped;
         tally->runs += its.runs;
     } else {
         copy_output(job->fd, size + (off_t)sizeof(its));
         tell_death(job, how);
-        tally->failed++;
+        tally->stopped += kin__stop_signal != 0;
+        tally->failed += kin__stop_signal == 0;
     }
     close(job->fd);
     jobs->first = (jobs->first + 1) % KIN__OPTIONS_JOBS;
     jobs->count--;
 }
 
-/* The child: prints into fd from here on, and dies with its parent, which may be dead already. */
-static _Noreturn void work(int fd, pid_t parent, const struct kin__options *options,
+/* The child: prints into fd from here on. */
+static _Noreturn void work(int fd, const struct kin__options *options,
                            const struct kin_lab_test *test, kin__job_fn *fn)
 {
     struct kin__tally tally = {0};
-    bool is_good = prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent &&
-                   dup2(fd, STDOUT_FILENO) >= 0;
+    bool is_good = dup2(fd, STDOUT_FILENO) >= 0;
     if (is_good) {
+        kin__crash_prepare(options);
         (void)fn(options, test, &tally);
+        kin__crash_release();
         kin__plat_write(STDOUT_FILENO, (const char *)&tally, sizeof(tally));
     }
     _exit(is_good ? 0 : 1);
 }
 
-static void start_one(struct kin__jobs *jobs, const struct kin__options *options,
+static bool start_one(struct kin__jobs *jobs, const struct kin__options *options,
                       const struct kin_lab_test *test, kin__job_fn *fn, struct kin__tally *tally)
 {
     while (jobs->count == jobs->max) /* ends: each time one fewer */
         finish_first(jobs, tally);
+    if (kin__stop_signal)
+        return false;
     int fd = memfd_create("kin-lab", MFD_CLOEXEC);
-    pid_t self = getpid(), pid = fd < 0 ? -1 : fork();
+    pid_t pid = fd < 0 ? -1 : kin__stop_fork(true);
     if (pid == 0)
-        work(fd, self, options, test, fn);
+        work(fd, options, test, fn);
     if (pid < 0) {
         if (fd >= 0)
             close(fd);
         (void)fn(options, test, tally);
-        return;
+        return true;
     }
     struct kin__job *job = &jobs->jobs[(jobs->first + jobs->count++) % KIN__OPTIONS_JOBS];
     *job = (struct kin__job){pid, fd, test->name};
+    return true;
 }
 
-void kin__jobs_start(struct kin__jobs *jobs, const struct kin__options *options,
+/* Whether its runs are drawn, one for each seed; a search has none that could be dealt out. */
+static bool has_parts(const struct kin__options *options, const struct kin_lab_test *test)
+{
+    const enum kin_lab_strategy strategy =
+        options->has_strategy ? options->strategy : test->config.strategy;
+    return options->has_seed && strategy != KIN_LAB_DPOR &&
+           !(options->faults && !options->has_strategy);
+}
+
+bool kin__jobs_start(struct kin__jobs *jobs, const struct kin__options *options,
                      const struct kin_lab_test *test, kin__job_fn *fn, struct kin__tally *tally)
 {
     struct kin__options part = *options;
-    uint64_t left = options->has_seed ? options->seeds : 1;
-    uint64_t each = (left + jobs->max - 1) / jobs->max;
-    if (!options->has_seed || each < 2) {
-        start_one(jobs, options, test, fn, tally);
-        return;
-    }
+    uint64_t left = has_parts(options, test) ? options->seeds : 1;
+    uint64_t each = left / jobs->max + (left % jobs->max != 0);
+    if (each < 2)
+        return start_one(jobs, options, test, fn, tally);
     for (; left > 0; left -= part.seeds) { /* ends: each has at least one seed */
         part.seeds = left < each ? left : each;
-        start_one(jobs, &part, test, fn, tally);
+        if (!start_one(jobs, &part, test, fn, tally))
+            return part.is_part;
         part.seed += part.seeds;
         part.is_part = true;
     }
+    return true;
 }
 
 void kin__jobs_finish(struct kin__jobs *jobs, struct kin__tally *tally)

@@ -26,8 +26,8 @@ struct kin__jobs {
 
 void kin__jobs_init(struct kin__jobs *jobs, unsigned max);
 /* Runs fn in a process of its own, or in several that share the seeds; waits while there are too
- * many. */
-void kin__jobs_start(struct kin__jobs *jobs, const struct kin__options *options,
+ * many. False: somebody said stop, and it was not begun. */
+bool kin__jobs_start(struct kin__jobs *jobs, const struct kin__options *options,
                      const struct kin_lab_test *test, kin__job_fn *fn, struct kin__tally *tally);
 /* Waits for all of them. */
 void kin__jobs_finish(struct kin__jobs *jobs, struct kin__tally *tally);

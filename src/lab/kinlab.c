@@ -6,8 +6,8 @@
  *     test bank_balances
  *     strategy replay
  *     seed 0x5eed
- *     workers 2                       notes: whatever the world wrote; lines with other first
- *     faults cancel                   words than those below are the world's
+ *     workers 2                       notes, which are the world's: workers, faults, known (a bug
+ *     faults cancel                   that is still there), record (made of one of production)
  *     expect fail
  *     oracle lost-wake
  *     where root/1
@@ -19,7 +19,9 @@
  *     marks 4f2b:1 91c3:3             per step a hash of who could go on, and the set of them
  *     hash 0x8a3e
  *     end
+ *     # 2026-11-16                    comments, and lines without a word, may stand anywhere else
  *
+ * Every other line is an error: half a line of something else in a file would change what it says.
  * Paths and labels have no blanks, colons, percent signs or bytes outside of ASCII: these are
  * written as %xx. A file comes from anywhere: every number is checked and everything has a limit.
  * Errors: -EINVAL no such file at all, -EPROTONOSUPPORT another version, -EBADMSG a line that makes
@@ -43,9 +45,12 @@
 static const char *const kinds[] = {"task", "case", "timer", "fault", "net", "random"};
 #define KINDS (sizeof(kinds) / sizeof(*kinds))
 
-/* First words that are ours. What stands behind those that are only for people is not looked at. */
+/* First words that are only for people: what stands behind them is not looked at. */
 static const char *const for_people[] = {"test",   "strategy", "expect", "oracle", "where",
                                          "status", "text",     "hash",   "found"};
+/* First words of the world's lines. */
+static const char *const for_world[] = {"workers", "faults", "known", "record"};
+#define COUNT(words) (sizeof(words) / sizeof(*(words)))
 
 /* ---- writing ---- */
 
@@ -69,23 +74,17 @@ static void write_line(struct kin__text *text, const char *key, const char *word
     kin__text_char(text, '\n');
 }
 
-static bool is_ours(const char *line, size_t size)
+/* Whether the first word of a line is one of these. */
+static bool begins_with(const char *line, const char *const *words, size_t count)
 {
-    static const char *const others[] = {"kinlab", "seed", "sched", "choose", "marks", "end"};
-    size_t word = 0;
+    const size_t size = strcspn(line, " \n");
 
-    while (word < size && line[word] != ' ')
-        word++;
-    for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
-        if (strlen(others[i]) == word && !strncmp(others[i], line, word))
+    for (size_t i = 0; i < count; i++)
+        if (strlen(words[i]) == size && !strncmp(words[i], line, size))
             return true;
-    for (size_t i = 0; i < sizeof(for_people) / sizeof(*for_people); i++)
-        if (strlen(for_people[i]) == word && !strncmp(for_people[i], line, word))
-            return true;
-    return word == 0;
+    return false;
 }
 
-/* The world's lines, without those that we would take for our own. */
 bool kin__engine_note(const char *text, const char *word, char *out, size_t size)
 {
     const size_t length = strlen(word);
@@ -103,11 +102,12 @@ bool kin__engine_note(const char *text, const char *word, char *out, size_t size
     return false;
 }
 
+/* The world's lines, without those that would not be read as such. */
 static void write_notes(struct kin__text *text, const char *notes)
 {
     while (notes && *notes) {
         const size_t size = strcspn(notes, "\n");
-        if (!is_ours(notes, size)) {
+        if (begins_with(notes, for_world, COUNT(for_world))) {
             kin__text_mem(text, notes, size);
             kin__text_char(text, '\n');
         }
@@ -432,7 +432,7 @@ static int read_seed(struct reader *reader, char *line)
     return take_number(&word, 16, UINT64_MAX, &reader->seed) && !*word ? 0 : -EBADMSG;
 }
 
-/* A line that is not ours is the world's. */
+/* A line that is the world's. */
 static int read_note(struct reader *reader, const char *line)
 {
     struct kin__room *notes = &reader->lab->notes_room;
@@ -449,6 +449,12 @@ static int read_note(struct reader *reader, const char *line)
     return 0;
 }
 
+/* Whether a line is for nobody: empty, or a comment. */
+static bool is_comment(const char *line)
+{
+    return line[0] == '#' || line[strspn(line, " \t")] == 0;
+}
+
 static int read_line(struct reader *reader, char *line)
 {
     const size_t size = strcspn(line, " ");
@@ -462,9 +468,13 @@ static int read_line(struct reader *reader, char *line)
         return read_marks(reader, rest);
     if (size == 4 && !strncmp(line, "seed", size))
         return read_seed(reader, rest);
-    if (size == 3 && !strncmp(line, "end", size))
-        reader->has_end = true;
-    return is_ours(line, strlen(line)) ? 0 : read_note(reader, line);
+    if (begins_with(line, for_world, COUNT(for_world)))
+        return read_note(reader, line);
+    reader->has_end = !strcmp(line, "end");
+    return reader->has_end || is_comment(line) ||
+                   begins_with(line, for_people, COUNT(for_people))
+               ? 0
+               : -EBADMSG;
 }
 
 /* What is wrong with a line that reads as status says; its first word is as it was. */
@@ -476,7 +486,7 @@ static const char *what_of(const char *line, int status)
         "'marks' wants pairs of numbers to the base of 16, such as 4f2b:1",
         "'seed' wants a number such as 0x5eed",
     };
-    const char *what = "the line makes no sense";
+    const char *what = "no line of a schedule begins like this; a comment begins with '#'";
 
     if (status == -EFBIG)
         return "there are more steps, choices or notes than one run has";
@@ -536,18 +546,22 @@ static int read_lines(struct reader *reader, char *text, size_t size)
     int status;
     char *line = text, *end = text + size;
 
-    while (line < end && !reader->has_end) {
+    while (line < end) {
         char *stop = memchr(line, '\n', (size_t)(end - line));
         reader->line++;
-        if (!stop)
+        if (!stop && !reader->has_end)
             break; /* the last line is not whole */
+        if (!stop)
+            return refuse(reader, reader->line, -EBADMSG, "there is something behind 'end'");
         *stop = 0;
         if (stop > line && stop[-1] == '\r')
             stop[-1] = 0;
         /* A NUL within the line hides the rest of it from the functions for strings. */
         if (strlen(line) + 1 < (size_t)(stop - line))
             return refuse(reader, reader->line, -EBADMSG, "there is a zero byte in it");
-        status = read_line(reader, line);
+        if (reader->has_end && !is_comment(line))
+            return refuse(reader, reader->line, -EBADMSG, "there is something behind 'end'");
+        status = reader->has_end || reader->line == 1 ? 0 : read_line(reader, line);
         if (status < 0)
             return refuse(reader, reader->line, status, what_of(line, status));
         line = stop + 1;

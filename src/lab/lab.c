@@ -2,9 +2,11 @@
 /*
  * kin_lab_run: a test, a strategy, and one execution after the other until the engine has enough.
  */
+#include "lab/crash.h"
 #include "lab/death.h"
 #include "lab/options.h"
 #include "lab/report.h"
+#include "lab/stop.h"
 #include "lab/world.h"
 
 #include "plat/plat.h"
@@ -18,6 +20,7 @@
 #define AUTO_NS INT64_C(2000000000)
 #define TIME_MAX_DEFAULT (INT64_C(86400) * 1000000000)
 #define CHECK_EVERY 64u
+#define DEPTH_MAX 32u /* of PCT, as KIN__PCT_DEPTH_MAX of lab/state.h */
 #define STEPS_MAX 250000u /* of one execution: more is a livelock */
 
 /* What is run again and again. */
@@ -118,6 +121,7 @@ static struct kin__engine *make_engine(const struct kin_lab_config *config, int 
         .sweeps = is_swept(config),
         .check_every = CHECK_EVERY,
         .notes = notes,
+        .stop = &kin__stop_signal,
         .misread = &misread,
     };
     return kin__engine_create(&engine, status);
@@ -134,13 +138,33 @@ static void read_notes(const struct kin__engine *engine, struct kin_lab_config *
         config->workers = kin__options_number(word, KIN_WORKERS_MAX);
 }
 
+/* What is wrong with a config; NULL: nothing. */
+static const char *find_wrong(const struct kin_lab_config *config)
+{
+    if (config->size != sizeof(*config))
+        return "its config has no size: it begins with KIN_LAB_CONFIG_INIT";
+    if ((unsigned)config->strategy > KIN_LAB_BYTES)
+        return "its .strategy is none of enum kin_lab_strategy";
+    if (config->time_max < 0)
+        return "its .time_max is negative";
+    if (config->workers > KIN_WORKERS_MAX)
+        return "its .workers are more than KIN_WORKERS_MAX";
+    if (config->depth > DEPTH_MAX)
+        return "its .depth is more than 32";
+    if (config->strategy == KIN_LAB_REPLAY && !config->replay_file)
+        return "its .strategy is KIN_LAB_REPLAY, and there is no .replay_file";
+    if (config->strategy == KIN_LAB_BYTES && !config->bytes && config->bytes_count)
+        return "its .bytes are missing";
+    return NULL;
+}
+
 static int check_config(const struct kin_lab_config *config)
 {
-    if (config->size != sizeof(*config) || (unsigned)config->strategy > KIN_LAB_BYTES ||
-        config->time_max < 0 || config->workers > KIN_WORKERS_MAX ||
-        (config->strategy == KIN_LAB_REPLAY && !config->replay_file))
-        return -EINVAL;
-    return 0;
+    struct kin__text text;
+    const char *wrong = find_wrong(config);
+    kin__text_init(&text, kin__lab_wish.wrong, sizeof(kin__lab_wish.wrong));
+    kin__text_str(&text, wrong ? wrong : "");
+    return wrong ? -EINVAL : 0;
 }
 
 static void tell_world(const struct kin_lab_config *config)
@@ -208,13 +232,14 @@ static void describe(const struct kin__engine *engine, const struct kin_lab_conf
 
 /* What tell_death needs to know of the runs under way. */
 static struct {
-    const struct kin__engine *engine;
+    struct kin__engine *engine;
     const struct kin_lab_config *config;
+    const struct subject *subject;
     int64_t began;
 } watched;
 
 /* In the handler of a signal: nobody will come back to tell it. */
-static void tell_death(void)
+static void tell_crash(void)
 {
     static struct kin_lab_report report;
     describe(watched.engine, watched.config, watched.began, &report);
@@ -223,6 +248,45 @@ static void tell_death(void)
         kin__lab_wish.died(&report);
     else
         kin__plat_write(STDERR_FILENO, report.text, strlen(report.text));
+}
+
+static void tell_death(void)
+{
+    if (!kin__crash_shrink(watched.engine))
+        tell_crash();
+    if (kin__stop_signal)
+        kin__stop_die(); /* who said so wants to know that it was for this */
+}
+
+static void execute_watched(void)
+{
+    execute(watched.engine, watched.subject);
+}
+
+static void show_watched(void)
+{
+    if (kin__lab_wish.progress)
+        kin__lab_wish.progress(kin__engine_result(watched.engine), kin__lab_wish.progress_arg);
+}
+
+/* All runs; or those of a crash that another process has met. */
+static void explore_or_shrink(struct kin__engine *engine, const struct subject *subject)
+{
+    const struct kin__crash_how how = {.engine = engine,
+                                       .execute = execute_watched,
+                                       .tell = tell_crash,
+                                       .progress = show_watched};
+    if (kin__crash_is_keeper())
+        kin__crash_work(&how);
+    explore(engine, subject);
+}
+
+void kin__lab_interrupt(struct kin_lab_report *out)
+{
+    kin__world.is_on = kin__world.is_running = false; /* time and files are the host's now */
+    describe(watched.engine, watched.config, watched.began, out);
+    kin__lab_wish.result = *kin__engine_result(watched.engine);
+    kin__lab_wish.result.is_stopped = true;
 }
 
 static int run(const struct kin_lab_config *given, const struct subject *subject,
@@ -237,7 +301,7 @@ static int run(const struct kin_lab_config *given, const struct subject *subject
         return -EINVAL;
     if (kin__world.is_on || kin__worker_self())
         return -EBUSY;
-    int64_t began = kin__host_now();
+    int64_t began = kin__lab_wish.began ? kin__lab_wish.began : kin__host_now();
     int rc = kin__world_init();
     if (rc < 0)
         return rc;
@@ -247,12 +311,13 @@ static int run(const struct kin_lab_config *given, const struct subject *subject
     read_notes(engine, &config);
     watched.engine = engine;
     watched.config = &config;
+    watched.subject = subject;
     watched.began = began;
     kin__death_watch(engine, tell_death); /* before those who may pass a fault on to it */
     rc = kin__overflow_init();
     if (rc == 0) {
         tell_world(&config);
-        explore(engine, subject);
+        explore_or_shrink(engine, subject);
         kin__overflow_fini();
     }
     kin__death_unwatch();

@@ -5,18 +5,22 @@
  * Tests register themselves before main. Each is run as its own config says, with what the command
  * line says on top, and answered with one line, or with the report of its failure. With -j the
  * tests, and the parts of a range of seeds, are dealt out to processes, whose words are printed in
- * the order of the tests whenever they are done (jobs.c).
+ * the order of the tests whenever they are done (jobs.c). Whoever is asked to stop tells what has
+ * come of it so far (stop.c).
  */
 #include "lab/main.h"
 
 #include "lab/chrome.h"
+#include "lab/crash.h"
 #include "lab/explain.h"
 #include "lab/jobs.h"
 #include "lab/record.h"
 #include "lab/room.h"
+#include "lab/stop.h"
 #include "plat/plat.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -53,6 +57,11 @@ void kin__main_write(const char *bytes, size_t size)
     int rc = kin__plat_write(STDOUT_FILENO, bytes, size);
     if (rc < 0)
         unsaid = rc;
+}
+
+bool kin__main_is_unsaid(void)
+{
+    return unsaid != 0;
 }
 
 void kin__main_say(int fd, const struct kin__text *text)
@@ -119,7 +128,10 @@ static void show_progress(const struct kin__engine_result *so_far, void *arg)
     kin__text_str(&text, " runs, ");
     put_count(&text, per_second(so_far->runs, now - progress->began));
     kin__text_str(&text, "/s");
-    if (so_far->estimate > so_far->runs) {
+    if (so_far->shrink_runs) {
+        kin__text_str(&text, ", a failure is shrunk: ");
+        put_count(&text, so_far->shrink_runs);
+    } else if (so_far->estimate > so_far->runs) {
         kin__text_str(&text, ", about ");
         put_count(&text, so_far->estimate - so_far->runs);
         kin__text_str(&text, " left");
@@ -207,10 +219,20 @@ static void conclude(struct kin__verdict *out, struct progress *progress)
     out->result = kin__lab_wish.result;
     /* A negative answer without an oracle: it did not even begin. */
     out->is_error = out->status < 0 && !out->report.oracle;
+    out->is_stopped = out->result.is_stopped && out->status >= 0;
+    if (out->status == 0 && out->runs == 0 && !out->is_stopped) { /* nothing has passed then */
+        struct kin__text text;
+        kin__text_init(&text, kin__lab_wish.wrong, sizeof(kin__lab_wish.wrong));
+        kin__text_str(&text, "not one run was made");
+        out->status = KIN_STUCK;
+        out->is_error = true;
+    }
 }
 
 static void on_death(const struct kin_lab_report *report)
 {
+    if (running.options->is_death_known)
+        return;
     running.verdict->report = *report;
     running.verdict->status = report->status;
     conclude(running.verdict, running.progress);
@@ -221,7 +243,9 @@ void kin__main_run(const struct kin__options *options, const struct kin_lab_conf
                    const struct kin_lab_test *test, struct kin__verdict *out)
 {
     struct kin_lab_config used = *config;
-    struct progress progress = {.test = test->name, .began = kin__host_now()};
+    struct progress progress = {.test = test->name,
+                                .began = options->began ? options->began : kin__host_now()};
+    struct kin__options noted = *options; /* for those who begin again */
     progress.shown = progress.began;
     progress.is_on = !options->is_json && !options->is_quiet && isatty(STDERR_FILENO);
     memset(out, 0, sizeof(*out));
@@ -247,6 +271,8 @@ void kin__main_run(const struct kin__options *options, const struct kin_lab_conf
         kin__lab_wish.seeds = options->seeds;
     }
     kin__lab_wish.died = on_death;
+    kin__lab_wish.began = noted.began = progress.began;
+    kin__crash_note(&noted, config, test);
     out->strategy = used.strategy;
     running.options = options;
     running.test = test;
@@ -264,7 +290,7 @@ static void put_line(struct kin__text *out, const struct kin_lab_test *test,
                      const struct kin__verdict *verdict)
 {
     bool is_dpor = verdict->strategy == KIN_LAB_DPOR;
-    kin__text_printf(out, "ok    %s", test->name);
+    kin__text_printf(out, "%s  %s", verdict->is_stopped ? "stop" : "ok  ", test->name);
     kin__text_pad(out, 32);
     if (verdict->result.is_complete && is_dpor) {
         kin__text_str(out, "  complete: all ");
@@ -317,6 +343,7 @@ static void put_json(struct kin__text *out, const struct kin_lab_test *test,
     put_field(out, "verdict",
               verdict->is_error                         ? "error"
               : verdict->status < 0 || result->failures ? "fail"
+              : verdict->is_stopped                     ? "stopped"
                                                         : "pass");
     put_field(out, "strategy", kin__lab_wish.strategy ? kin__lab_wish.strategy : "");
     kin__text_printf(out, ",\"complete\":%s,\"runs\":%llu,\"steps\":%llu,\"ns\":%lld",
@@ -357,7 +384,9 @@ static void put_failure(const struct kin__options *options, const struct kin_lab
     if (verdict->is_error) {
         kin__text_printf(&text, "FAIL  %s", test->name);
         kin__text_pad(&text, 32);
-        kin__text_printf(&text, "  could not run: %s (%d)\n", kin_status_text(verdict->status),
+        kin__text_printf(&text, "  could not run: %s (%d)\n",
+                         kin__lab_wish.wrong[0] ? kin__lab_wish.wrong
+                                                : kin_status_text(verdict->status),
                          verdict->status);
     } else if (options->keeps_going) {
         kin__text_printf(&text, "FAIL  %s", test->name);
@@ -384,10 +413,10 @@ int kin__main_tell(const struct kin__options *options, const struct kin_lab_test
         put_json(&text, test, verdict);
     else if (has_failed)
         put_failure(options, test, verdict);
-    else if (!options->is_quiet)
+    else if (!options->is_quiet || verdict->is_stopped)
         put_line(&text, test, verdict);
     kin__main_say(STDOUT_FILENO, &text);
-    return has_failed ? (verdict->is_error ? 2 : 1) : 0;
+    return has_failed ? (verdict->is_error ? 2 : 1) : verdict->is_stopped ? 3 : 0;
 }
 
 /* ---- all tests ---- */
@@ -409,11 +438,13 @@ static int run_test(const struct kin__options *options, const struct kin_lab_tes
     configure(options, test, &config);
     kin__main_run(options, &config, test, &verdict);
     int status = kin__main_tell(options, test, &verdict);
-    if (status == 1 && options->explains && !options->is_json)
+    if (status == 1 && options->explains && !options->is_json && !kin__stop_signal)
         kin__explain(options, &config, test, &verdict);
     kin__tally_add(tally, status, verdict.result.is_complete, verdict.runs);
-    if (status == 0 && options->is_part)
-        tally->passed--;
+    if (options->is_part) {
+        tally->passed -= status == 0;
+        tally->stopped -= status == 3;
+    }
     return status;
 }
 
@@ -441,17 +472,35 @@ static int list_tests(const struct kin__options *options)
     return 0;
 }
 
+/* All tests, and what came of them so far; for those who end in the middle, too. */
+static struct {
+    const struct kin__options *options; /* NULL: there is nothing to tell, or it is told */
+    struct kin__tally tally;
+    unsigned left; /* that were not begun */
+    int64_t began;
+} all;
+
+static unsigned count_told(const struct kin__tally *tally)
+{
+    return tally->passed + tally->failed + tally->errors + tally->stopped;
+}
+
 /* 3 tests: 2 passed (1 completely), 1 failed; 1,204 runs in 1.25 s */
 static void put_summary(const struct kin__tally *tally, int64_t ns)
 {
     char memory[256];
     struct kin__text text;
-    unsigned count = tally->passed + tally->failed + tally->errors;
+    unsigned count = count_told(tally);
     kin__text_init(&text, memory, sizeof(memory));
     kin__text_printf(&text, "%u test%s: %u passed (%u completely), %u failed", count,
                      count == 1 ? "" : "s", tally->passed, tally->complete, tally->failed);
     if (tally->errors)
         kin__text_printf(&text, ", %u could not run", tally->errors);
+    if (kin__stop_signal)
+        kin__text_printf(&text, ", %u stopped by signal %d (%s)", tally->stopped,
+                         (int)kin__stop_signal, strsignal((int)kin__stop_signal));
+    if (all.left)
+        kin__text_printf(&text, ", %u not begun", all.left);
     kin__text_str(&text, "; ");
     put_count(&text, tally->runs);
     kin__text_str(&text, tally->runs == 1 ? " run in " : " runs in ");
@@ -460,28 +509,58 @@ static void put_summary(const struct kin__tally *tally, int64_t ns)
     kin__main_say(STDOUT_FILENO, &text);
 }
 
+static void sum_up(void)
+{
+    const struct kin__tally *tally = &all.tally;
+    const struct kin__options *options = all.options;
+    all.options = NULL;
+    if (!options || options->is_json)
+        return;
+    if (!options->is_quiet || tally->failed || tally->errors || kin__stop_signal)
+        put_summary(tally, kin__host_now() - all.began);
+}
+
 static int run_tests(const struct kin__options *options)
 {
-    struct kin__tally tally = {0};
-    int64_t began = kin__host_now();
-    struct kin__jobs jobs;
+    static struct kin__jobs jobs;
+    struct kin__tally *tally = &all.tally;
+    memset(&all, 0, sizeof(all));
+    all.options = options;
+    all.began = kin__host_now();
     kin__jobs_init(&jobs, options->jobs);
     for (const struct kin_lab_test *test = tests; test; test = test->next) {
         if (!is_wanted(options, test))
             continue;
-        if (options->jobs > 1)
-            kin__jobs_start(&jobs, options, test, run_test, &tally);
+        if (kin__stop_signal)
+            all.left++;
+        else if (options->jobs > 1)
+            all.left += !kin__jobs_start(&jobs, options, test, run_test, tally);
         else
-            (void)run_test(options, test, &tally);
+            (void)run_test(options, test, tally);
     }
-    kin__jobs_finish(&jobs, &tally);
-    unsigned count = tally.passed + tally.failed + tally.errors;
-    if (count == 0)
+    kin__jobs_finish(&jobs, tally);
+    if (count_told(tally) + all.left == 0)
         return complain(options, tests ? "no test has such a name; --list tells them"
                                        : "this program has no tests");
-    if (!options->is_json && (!options->is_quiet || tally.failed || tally.errors))
-        put_summary(&tally, kin__host_now() - began);
-    return tally.failed ? 1 : tally.errors ? 2 : 0;
+    sum_up();
+    return tally->failed ? 1 : tally->errors ? 2 : 0;
+}
+
+/* In the handler of a signal: it was asked to stop, and the step under way does not end. */
+static void end_by_force(void)
+{
+    const char *test = under_way;
+    under_way = NULL;
+    if (test) {
+        struct kin__verdict *verdict = running.verdict;
+        kin__lab_interrupt(&verdict->report);
+        verdict->status = verdict->report.status;
+        conclude(verdict, running.progress);
+        int status = kin__main_tell(running.options, running.test, verdict);
+        kin__tally_add(&all.tally, status, false, verdict->runs);
+    }
+    if (!kin__stop_is_child())
+        sum_up();
 }
 
 /* The file of -s bytes. 0, or 2 and the reason is told. */
@@ -571,11 +650,20 @@ int kin_lab_main(int argc, char **argv)
     if (options.break_at && is_untraced())
         warn_of_break(&options);
     unsaid = 0;
+    kin__stop_watch(end_by_force);
+    if (options.jobs == 1)
+        kin__crash_prepare(&options);
     int status = answer(&options);
+    kin__crash_release();
+    kin__stop_unwatch();
     if (unsaid) {
         kin__text_init(&error, memory, sizeof(memory));
         kin__text_printf(&error, "standard output cannot be written: %s", kin_status_text(unsaid));
         (void)complain(&options, memory);
+    }
+    if (kin__stop_signal) {
+        (void)fflush(NULL);
+        kin__stop_die();
     }
     return unsaid && status == 0 ? 2 : status;
 }

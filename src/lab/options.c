@@ -12,6 +12,7 @@
 #include <string.h>
 
 #define DEPTH_MAX 32u     /* of PCT, as KIN__PCT_DEPTH_MAX of lab/state.h */
+#define TIME_MAX (INT64_C(36500) * 86400 * 1000000000 / 2) /* 50 years: sums of two are times */
 #define REPORTS "kin-lab" /* where reports go unless somebody says otherwise */
 
 struct reading {
@@ -19,7 +20,7 @@ struct reading {
     struct kin__text *error;
     int argc, at;
     char **argv;
-    const char *name;  /* of the option under way, for errors */
+    char name[24];     /* of the option under way, for errors: "--runs" */
     const char *value; /* behind =, or the rest of a short one; NULL: none */
     bool is_failed;
 };
@@ -29,6 +30,13 @@ static void fail(struct reading *r, const char *what, const char *text)
     if (!r->is_failed)
         kin__text_printf(r->error, "%s: %s", what, text);
     r->is_failed = true;
+}
+
+static void name_option(struct reading *r, const char *name)
+{
+    struct kin__text text;
+    kin__text_init(&text, r->name, sizeof(r->name));
+    kin__text_printf(&text, "--%s", name);
 }
 
 /* ---- values ---- */
@@ -107,11 +115,12 @@ static int64_t time_of(struct reading *r, const char *text)
     for (size_t i = 0; take_number(&at, &number) && i < sizeof(units) / sizeof(units[0]); i++) {
         uint64_t ns;
         if (strcmp(at, units[i].unit) == 0 && number > 0 &&
-            !__builtin_mul_overflow(number, units[i].ns, &ns) && ns <= INT64_MAX)
+            !__builtin_mul_overflow(number, units[i].ns, &ns) && ns <= TIME_MAX)
             return (int64_t)ns;
         at = text;
     }
-    kin__text_printf(r->error, "%s: '%.60s' is no time such as 500ms, 2s or 3m", r->name, text);
+    kin__text_printf(r->error, "%s: '%.60s' is no time such as 500ms, 2s or 3m, or a very long one",
+                     r->name, text);
     r->is_failed = true;
     return 0;
 }
@@ -128,9 +137,13 @@ static void read_seeds(struct reading *r, const char *text)
         at += 2;
         is_good = take_number(&at, &last);
     }
-    if (!is_good || *at || last < first || first == 0) { /* 0 says that there is none */
-        kin__text_printf(r->error, "%s: '%.60s' is no seed and no range such as 1..1000", r->name,
-                         text);
+    is_good = is_good && !*at;
+    if (!is_good || last < first || first == 0) { /* 0 says that there is none */
+        kin__text_printf(r->error, "%s: '%.60s' is no seed and no range such as 1..1000%s", r->name,
+                         text,
+                         !is_good     ? ""
+                         : first == 0 ? ": seeds begin with 1"
+                                      : ": it ends before it begins");
         r->is_failed = true;
         return;
     }
@@ -365,10 +378,10 @@ static void read_long(struct reading *r, const char *argument)
         r->is_failed = true;
         return;
     }
-    r->name = argument;
+    name_option(r, options[i].name);
     r->value = argument[2 + length] ? argument + 2 + length + 1 : NULL;
     if (r->value && !options[i].has_value)
-        fail(r, options[i].name, "it takes no value");
+        fail(r, r->name, "it takes no value");
     else
         apply(r, options[i].option);
 }
@@ -386,7 +399,7 @@ static void read_short(struct reading *r, const char *argument)
             r->is_failed = true;
             return;
         }
-        r->name = options[i].name;
+        name_option(r, options[i].name);
         r->value = options[i].has_value && at[1] ? at + 1 : NULL;
         apply(r, options[i].option);
         if (options[i].has_value)

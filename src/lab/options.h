@@ -49,6 +49,8 @@ struct kin__options {
     const char *reports;  /* directory; NULL: none */
     bool is_json, explains, is_lenient, keeps_going, is_quiet, is_unshrunk;
     bool is_near;         /* what is around a file is explored, too; not asked for by an option */
+    bool is_death_known;  /* a crash is what a file says: nothing is told of it */
+    int64_t began;        /* when, in real time: of a run that another process began; 0: now */
     bool is_part;         /* of a range of seeds: counted once, with the first part */
     unsigned jobs;        /* processes; 1: none but this one */
 };

@@ -104,7 +104,7 @@ static void copy(char *to, size_t bytes, const char *from)
         kin__text_str(&text, from);
 }
 
-void kin__record_slow(unsigned actor, enum kin__note what, unsigned other, const char *object,
+void kin__record_slow(unsigned actor, enum kin__noted what, unsigned other, const char *object,
                       const char *text)
 {
     struct kin__event *event = (struct kin__event *)room.base + noted++ % EVENTS_MAX;

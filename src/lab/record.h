@@ -28,7 +28,7 @@
 
 #include "lab/engine.h"
 
-enum kin__note {
+enum kin__noted {
     KIN__NOTE_CALL,
     KIN__NOTE_SPAWN,
     KIN__NOTE_PARK,
@@ -48,10 +48,10 @@ extern uint64_t kin__record_break_at;
 
 void kin__record_begin(const struct kin__engine *engine);
 void kin__record_end(void);
-void kin__record_slow(unsigned actor, enum kin__note what, unsigned other, const char *object,
+void kin__record_slow(unsigned actor, enum kin__noted what, unsigned other, const char *object,
                       const char *text);
 
-static inline void kin__record(unsigned actor, enum kin__note what, unsigned other,
+static inline void kin__record(unsigned actor, enum kin__noted what, unsigned other,
                                const char *object, const char *text)
 {
     if (__builtin_expect(kin__record_is_on, 0))
@@ -71,7 +71,7 @@ struct kin__event {
     int64_t time;     /* of the virtual clock */
     uint16_t actor;   /* NOBODY: the world itself */
     uint16_t other;
-    uint8_t what;     /* enum kin__note */
+    uint8_t what;     /* enum kin__noted */
     uint8_t frames_count;
     char text[KIN__RECORD_TEXT];
     char path[KIN__RECORD_TEXT];            /* of the object */

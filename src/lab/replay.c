@@ -7,18 +7,22 @@
  * the name of an issue: then it is of a bug that is still there, and must fail. When the program
  * has changed so much that the file no longer fits, it is followed as far as it goes, and then
  * schedules around it are explored for a moment (strategy_near.c), so that a file never dies in
- * silence.
+ * silence. A crash takes a process with it, and the file fails by that; the others are replayed by
+ * another process, so that all of them are whatever happens.
  */
 #include "lab/main.h"
 
 #include "lab/explain.h"
 #include "lab/room.h"
+#include "lab/stop.h"
 #include "plat/file.h"
 #include "plat/plat.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define HEAD_BYTES 4096u                      /* of a file, in which its test is named */
@@ -31,7 +35,7 @@
 struct head {
     char test[128];
     uint32_t faults;
-    bool is_known;  /* a bug that is still there */
+    bool is_known;  /* a bug that is still there: it must fail */
     bool is_record; /* made of a record of production: lenient, and only near what was */
 };
 
@@ -146,7 +150,7 @@ static int replay_one(const struct kin__options *options)
     if (is_misread(options, options->file, &verdict))
         return 2;
     int status = kin__main_tell(&used, test, &verdict);
-    if (status == 1 && options->explains && !options->is_json)
+    if (status == 1 && options->explains && !options->is_json && !kin__stop_signal)
         kin__explain(&used, &config, test, &verdict);
     return status;
 }
@@ -165,7 +169,29 @@ static void tell_near(const struct kin__options *options, const char *path, uint
     kin__main_say(STDOUT_FILENO, &text);
 }
 
-static int regress_one(const struct kin__options *options, const char *path)
+/* What has come of the files so far. It is written to a file in memory that processes share, so
+ * that one that dies leaves it to the next. */
+struct progress {
+    int fd;
+    int at;        /* the file under way */
+    bool is_known; /* of that file: it must fail */
+    unsigned passed, failed, errors;
+};
+
+/* Goes well each time if it does the first time. */
+static bool keep(const struct progress *progress)
+{
+    return pwrite(progress->fd, progress, sizeof(*progress), 0) == (ssize_t)sizeof(*progress);
+}
+
+static bool take(struct progress *progress)
+{
+    return pread(progress->fd, progress, sizeof(*progress), 0) == (ssize_t)sizeof(*progress);
+}
+
+/* What came of a file. That it is under way is kept before anything happens in it. */
+static int regress_one(const struct kin__options *options, const char *path,
+                       struct progress *progress)
 {
     struct kin__options used = *options;
     struct kin_lab_config config;
@@ -176,12 +202,18 @@ static int regress_one(const struct kin__options *options, const char *path)
         return 2;
     used.has_seed = false;
     used.is_unshrunk = true;
+    used.is_death_known = progress->is_known = head.is_known;
+    (void)keep(progress);
     kin__main_run(&used, &config, test, &verdict);
     if (is_misread(options, path, &verdict))
         return 2;
+    if (verdict.is_stopped)
+        return 3;
     const bool is_near = verdict.result.has_diverged;
     if (is_near)
         run_near(&used, &config, test, &verdict);
+    if (verdict.is_stopped)
+        return 3;
     if (is_near && verdict.status == 0)
         tell_near(&used, path, verdict.runs);
     if (head.is_known && verdict.status < 0 && !verdict.is_error)
@@ -200,6 +232,13 @@ static void insert(char (*names)[256], size_t count, const char *name)
     struct kin__text text;
     kin__text_init(&text, names[at], sizeof(names[0]));
     kin__text_str(&text, name);
+}
+
+static void name_path(struct kin__text *text, char *path, const char *directory,
+                      const struct kin__room *names, int i)
+{
+    kin__text_init(text, path, PATH_BYTES);
+    kin__text_printf(text, "%s/%s", directory, ((char(*)[256])names->base)[i]);
 }
 
 /* How many schedules are in the directory; -1: it cannot be read. */
@@ -222,37 +261,106 @@ static int list_files(const char *directory, struct kin__room *room)
     return (int)count;
 }
 
+static void regress_from(const struct kin__options *options, const struct kin__room *names,
+                         int count, struct progress *progress)
+{
+    for (; progress->at < count && !kin__stop_signal; progress->at++) {
+        char path[PATH_BYTES];
+        struct kin__text text;
+        name_path(&text, path, options->file, names, progress->at);
+        int status = kin__text_is_full(&text) ? complain(options, path, "the path is too long")
+                                              : regress_one(options, path, progress);
+        if (status == 3) /* it was stopped */
+            return;
+        progress->passed += status == 0;
+        progress->failed += status == 1;
+        progress->errors += status == 2;
+    }
+}
+
+/* A process has died in the middle of a file: that is the file's failure, if it should not fail. */
+static void tell_end(const struct kin__options *options, const struct kin__room *names,
+                     struct progress *progress, int how)
+{
+    char path[PATH_BYTES], memory[PATH_BYTES + 256];
+    struct kin__text text;
+    if (progress->is_known && WIFSIGNALED(how)) {
+        progress->passed++;
+        return;
+    }
+    name_path(&text, path, options->file, names, progress->at);
+    kin__text_init(&text, memory, sizeof(memory));
+    kin__text_printf(&text, "FAIL  %s: ", path);
+    if (WIFSIGNALED(how))
+        kin__text_printf(&text, "the process died of signal %d (%s)\n", WTERMSIG(how),
+                         strsignal(WTERMSIG(how)));
+    else
+        kin__text_printf(&text, "the process ended with status %d\n", WEXITSTATUS(how));
+    if (!options->is_json)
+        kin__main_say(STDOUT_FILENO, &text);
+    progress->failed++;
+}
+
+/* In one process after the other: the next begins behind the file in which the last one died. */
+static void regress_all(const struct kin__options *options, const struct kin__room *names,
+                        int count, struct progress *progress)
+{
+    while (progress->at < count && !kin__stop_signal) { /* ends: each gets past one file at least */
+        int how = 0;
+        pid_t pid = options->break_at ? -1 : kin__stop_fork(true);
+        if (pid <= 0)
+            regress_from(options, names, count, progress);
+        if (pid < 0)
+            return;
+        if (pid == 0) {
+            (void)keep(progress);
+            _exit(kin__main_is_unsaid() ? 2 : 0);
+        }
+        kin__stop_reap(pid, &how);
+        (void)take(progress);
+        if (progress->at >= count || kin__stop_signal)
+            progress->errors += WIFEXITED(how) && WEXITSTATUS(how) == 2;
+        else {
+            tell_end(options, names, progress, how);
+            progress->at++;
+        }
+    }
+}
+
+static void put_regressed(const struct progress *progress, int count, int64_t ns)
+{
+    char memory[256];
+    struct kin__text text;
+    kin__text_init(&text, memory, sizeof(memory));
+    kin__text_printf(&text, "%d regression file%s: %u as expected, %u not", count,
+                     count == 1 ? "" : "s", progress->passed,
+                     progress->failed + progress->errors);
+    if (kin__stop_signal)
+        kin__text_printf(&text, ", %u left when it was stopped by signal %d (%s)",
+                         (unsigned)count - progress->passed - progress->failed - progress->errors,
+                         (int)kin__stop_signal, strsignal((int)kin__stop_signal));
+    kin__text_str(&text, "; ");
+    kin__text_ns(&text, ns);
+    kin__text_char(&text, '\n');
+    kin__main_say(STDOUT_FILENO, &text);
+}
+
 static int regress(const struct kin__options *options)
 {
-    struct kin__room room = {NULL, 0};
-    unsigned worst = 0, passed = 0;
-    int count = list_files(options->file, &room);
+    struct kin__room names = {NULL, 0};
+    int count = list_files(options->file, &names);
     int64_t began = kin__host_now();
     if (count < 0)
         return complain(options, options->file, "it is no directory that can be read");
-    for (int i = 0; i < count; i++) {
-        char path[PATH_BYTES];
-        struct kin__text text;
-        kin__text_init(&text, path, sizeof(path));
-        kin__text_printf(&text, "%s/%s", options->file, ((char(*)[256])room.base)[i]);
-        int status = kin__text_is_full(&text) ? complain(options, path, "the path is too long")
-                                              : regress_one(options, path);
-        passed += status == 0;
-        if (status && (worst == 0 || status == 1))
-            worst = (unsigned)status;
-    }
-    kin__room_release(&room);
-    if (!options->is_quiet && !options->is_json) {
-        char memory[256];
-        struct kin__text text;
-        kin__text_init(&text, memory, sizeof(memory));
-        kin__text_printf(&text, "%d regression file%s: %u as expected, %u not; ", count,
-                         count == 1 ? "" : "s", passed, (unsigned)count - passed);
-        kin__text_ns(&text, kin__host_now() - began);
-        kin__text_char(&text, '\n');
-        kin__main_say(STDOUT_FILENO, &text);
-    }
-    return (int)worst;
+    struct progress progress = {.fd = memfd_create("kin-regress", MFD_CLOEXEC)};
+    if (progress.fd < 0 || !keep(&progress))
+        return complain(options, options->file, "there is no room for what comes of it");
+    regress_all(options, &names, count, &progress);
+    if ((!options->is_quiet || kin__stop_signal) && !options->is_json)
+        put_regressed(&progress, count, kin__host_now() - began);
+    close(progress.fd);
+    kin__room_release(&names);
+    return progress.failed ? 1 : progress.errors ? 2 : 0;
 }
 
 int kin__replay_files(const struct kin__options *options)

@@ -21,6 +21,7 @@ struct kin__lab_wish {
     const char *test;     /* name of the test; NULL: kin_lab_run was called by a program */
     const char *strategy; /* as the command line has it, "pct:3"; NULL: as kin_lab_run says */
     const char *sweep;    /* faults that the command line asked for; NULL: none */
+    int64_t began;        /* when, in real time; 0: now */
     int64_t wall_max;     /* ns of real time; 0: no limit but executions_max */
     bool is_lenient;      /* a replay that parts from its file goes on */
     bool is_near;         /* a replay goes on around its file: strategy_near.c */
@@ -38,9 +39,14 @@ struct kin__lab_wish {
     void (*died)(const struct kin_lab_report *report);
     struct kin__engine_result result; /* set by kin_lab_run: what the engine says */
     char unwritten[300]; /* set by kin_lab_run: why a report's files are not there; "": they are */
+    char wrong[100];     /* set by kin_lab_run: what is wrong with the config; "": nothing */
     char misread[200];   /* set by kin_lab_run: what is wrong with a replay's file; "": nothing */
 };
 extern struct kin__lab_wish kin__lab_wish;
+
+/* In the handler of a signal, in the middle of kin_lab_run, which does not go on after it: what is
+ * known so far. */
+void kin__lab_interrupt(struct kin_lab_report *out);
 
 /* A failure that was found. Everything is borrowed. */
 struct kin__finding {

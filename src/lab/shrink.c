@@ -380,11 +380,13 @@ static bool try_search(struct kin__lab *s)
 
 /* ---- one after the other ---- */
 
-static bool is_spent(struct kin__shrink *shrink)
+static bool is_spent(const struct kin__lab *s)
 {
-    if (shrink->runs_left == 0 || shrink->steps_left == 0)
+    const struct kin__shrink *shrink = &s->shrink;
+
+    if (shrink->runs_left == 0 || shrink->steps_left == 0 || kin__lab_is_asked_to_stop(s))
         return true;
-    return (shrink->runs_left & 15) == 0 && kin__lab_wall() >= shrink->wall_end;
+    return (s->is_adopted || (shrink->runs_left & 15) == 0) && kin__lab_wall() >= shrink->wall_end;
 }
 
 /* The next try of the stage. False: it has none left. */
@@ -425,7 +427,7 @@ bool kin__shrink_next(struct kin__lab *s)
 {
     struct kin__shrink *shrink = &s->shrink;
 
-    while (s->phase == KIN__PHASE_SHRINK && shrink->stage != KIN__SHRINK_END && !is_spent(shrink)) {
+    while (s->phase == KIN__PHASE_SHRINK && shrink->stage != KIN__SHRINK_END && !is_spent(s)) {
         if (start_try(s))
             return true;
         if (shrink->stage == KIN__SHRINK_LESS && shrink->has_shrunk) {

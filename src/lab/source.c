@@ -358,7 +358,7 @@ static bool take_unit(struct bytes *from, struct unit *unit)
 }
 
 struct row {
-    uint64_t address, file;
+    uint64_t address, file, column;
     int64_t line;
     bool is_valid; /* a row of this sequence came before */
 };
@@ -390,6 +390,7 @@ static bool run_one(const struct unit *unit, struct bytes *program, struct row *
     case 2: row->address += take_uleb(program) * unit->step; return false;
     case 3: row->line += take_sleb(program); return false;
     case 4: row->file = take_uleb(program); return false;
+    case 5: row->column = take_uleb(program); return false;
     case 8:
         row->address += (uint64_t)((255 - unit->opcode_base) / unit->line_range) * unit->step;
         return false;
@@ -405,7 +406,7 @@ static bool run_one(const struct unit *unit, struct bytes *program, struct row *
 static bool find_row(const struct unit *unit, uint64_t address, struct row *found)
 {
     struct bytes program = unit->program;
-    const struct row start = {0, 1, 1, false};
+    const struct row start = {.file = 1, .line = 1};
     struct row row = start, before = start;
     while (program.at < program.end) {
         bool ends;
@@ -522,6 +523,7 @@ static void add_line(uintptr_t pc, struct kin__place *out)
         copy(out->file, sizeof(out->file), slash ? slash + 1 : file.path);
         join(out->path, sizeof(out->path), root_of(&unit), directory, file.path);
         out->line = (unsigned)row.line;
+        out->column = (unsigned)row.column;
         out->is_ours = is_on_floor(out->path);
         break;
     }
@@ -540,9 +542,10 @@ bool kin__source_find(uintptr_t pc, struct kin__place *out)
 
 /* ---- lines of text ---- */
 
-void kin__source_line(const struct kin__place *place, char *out, size_t size)
+size_t kin__source_line(const struct kin__place *place, char *out, size_t size)
 {
     char bytes[4096];
+    size_t blanks = 0;
     struct kin__text text;
     unsigned line = 1;
     off_t offset = 0;
@@ -554,11 +557,14 @@ void kin__source_line(const struct kin__place *place, char *out, size_t size)
         for (ssize_t i = 0; i < got && line <= place->line; i++) {
             if (bytes[i] == '\n')
                 line++;
-            else if (line == place->line && (text.len > 0 || (bytes[i] != ' ' && bytes[i] != '\t')))
+            else if (line == place->line && text.len == 0 && (bytes[i] == ' ' || bytes[i] == '\t'))
+                blanks++;
+            else if (line == place->line)
                 kin__text_char(&text, bytes[i]);
         }
         offset += got;
     }
     if (fd >= 0)
         close(fd);
+    return blanks;
 }

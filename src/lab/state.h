@@ -137,6 +137,7 @@ struct kin__lab {
     unsigned current; /* who makes the step; KIN__NOBODY before the first */
     uint64_t stamp;   /* number of this run, for struct kin__name */
     bool is_recorded, is_abandoned, is_trial;
+    bool is_stopped; /* abandoned because somebody said stop */
     bool is_swept; /* its faults are those of the sweep */
     bool collects;     /* touches are kept for DPOR */
     bool gave_way;     /* whoever made the last step has yielded with it */
@@ -190,6 +191,7 @@ struct kin__lab {
     struct kin__engine_failure kept_failure;
     uint32_t kept_preemptions;
     bool has_kept;
+    bool is_adopted; /* it was found by another engine */
     struct kin__shrink shrink;
 };
 
@@ -270,6 +272,8 @@ const char *kin__path_text(const struct kin__lab *s, uint32_t name);
 
 /* Whether a fault happens in a run that is swept, and which. */
 uint32_t kin__sweep_choose(struct kin__lab *s, uint32_t n);
+/* Whether somebody said stop. */
+bool kin__lab_is_asked_to_stop(const struct kin__lab *s);
 /* Nanoseconds of real time. */
 int64_t kin__lab_wall(void);
 

@@ -45,26 +45,73 @@ static bool quote_statement(const char *line, struct kin__row *row)
     return true;
 }
 
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+/* The next call of a function in a text that begins at or behind at; NULL: there is none. */
+static const char *next_call(const char *text, const char *at, const char *function)
+{
+    const size_t length = strlen(function);
+    while ((at = strstr(at, function))) { /* ends: one byte further each time */
+        if (at[length] == '(' && (at == text || !is_letter(at[-1])))
+            return at;
+        at++;
+    }
+    return NULL;
+}
+
+/* How many bytes there are from a parenthesis to the one that closes it; 0: none does. */
+static size_t span(const char *at)
+{
+    size_t depth = 0, i = 0;
+    do { /* ends: at the end of the line */
+        depth += at[i] == '(';
+        depth -= at[i] == ')';
+        i++;
+    } while (depth > 0 && at[i]);
+    return depth > 0 ? 0 : i;
+}
+
+/* Which call of a function in a line is the one at a column, from 0 on: the only one that there is;
+ * else the one that begins there, or the only one in the macro that does, because to a compiler all
+ * of a macro is where its name is. NULL: it is not here, or nobody knows which it is. */
+static const char *find_in_line(const char *line, size_t column, const char *function)
+{
+    const char *first = next_call(line, line, function);
+    if (!first || !next_call(line, first + 1, function))
+        return first;
+    if (column >= strlen(line))
+        return NULL;
+    const char *at = next_call(line, line + column, function);
+    if (at == line + column)
+        return at;
+    size_t name = column;
+    while (is_letter(line[name])) /* ends: at the end of the line */
+        name++;
+    const char *end = line + name + (line[name] == '(' ? span(line + name) : 0);
+    if (!at || at >= end)
+        return NULL;
+    const char *other = next_call(line, at + 1, function);
+    return other && other < end ? NULL : at;
+}
+
 /* Puts what the source says between the parentheses of the call behind its name, if the line is
  * there and has all of it: mutex_lock(&first->lock). */
 static void quote(const struct kin__place *place, const char *function, struct kin__row *row)
 {
     char line[256];
     struct kin__text text;
-    kin__source_line(place, line, sizeof(line));
+    const size_t blanks = kin__source_line(place, line, sizeof(line));
     if (strcmp(function, "kin_lab_shared_") == 0 && quote_statement(line, row))
         return;
-    const char *at = strstr(line, function);
-    size_t length = strlen(function), depth = 0, i = 0;
-    if (!at || at[length] != '(')
+    const char *at = find_in_line(line, place->column - blanks - 1u, function);
+    if (!at)
         return; /* it is not here: a macro, or a line that goes on */
-    at += length;
-    do { /* ends: at the end of the line */
-        depth += at[i] == '(';
-        depth -= at[i] == ')';
-        i++;
-    } while (depth > 0 && at[i]);
-    if (depth > 0)
+    at += strlen(function);
+    size_t i = span(at);
+    if (!i)
         return;
     if (i > 12 && strncmp(at + i - 12, ", KIN_NEVER)", 12) == 0)
         i -= 12; /* goes without saying */
@@ -136,7 +183,7 @@ static bool says_already(const char *call, const char *what)
 static void say(struct kin__text *text, const struct kin__engine *engine,
                 const struct kin__event *event, const char *call)
 {
-    switch ((enum kin__note)event->what) {
+    switch ((enum kin__noted)event->what) {
     case KIN__NOTE_CALL:
         break;
     case KIN__NOTE_SPAWN:

@@ -17,7 +17,7 @@ struct kin__row {
     uint64_t step;
     int64_t time;
     uint16_t actor;       /* KIN__NOTE_NOBODY: the world */
-    uint8_t what;         /* enum kin__note, the last of those that make the row */
+    uint8_t what;         /* enum kin__noted, the last of those that make the row */
     bool is_failure;      /* the row in which the run failed */
     unsigned links_count; /* of others it acts on; more than there is room for are not kept */
     struct {

@@ -24,6 +24,7 @@
 #include "lab/history.h"
 #include "lab/net.h"
 #include "lab/oracle.h"
+#include "lab/stop.h"
 #include "park/park.h"
 #include "wait/owner.h"
 #include "wait/timer.h"
@@ -551,6 +552,16 @@ static bool is_given_up(void)
     return w->is_lost;
 }
 
+/* Now and then: whether it goes on, and whether it is to. */
+static void look_up(void)
+{
+    struct kin__world *w = &kin__world;
+    if (w->engine && kin__engine_is_stopped(w->engine))
+        kin__world_kill();
+    else if (w->steps % ORACLE_STEPS == 0)
+        kin__oracle_step();
+}
+
 uint32_t kin__world_next(void)
 {
     struct kin__world *w = &kin__world;
@@ -560,8 +571,9 @@ uint32_t kin__world_next(void)
             return KIN__WORLD_NOBODY;
         if (KIN__UNLIKELY(kin__world_idles()))
             kin__world_pass_time();
-        if (KIN__UNLIKELY(w->steps % ORACLE_STEPS == 0) && !w->is_closed)
-            kin__oracle_step();
+        if (KIN__UNLIKELY((w->steps % ORACLE_STEPS == 0) | (kin__stop_signal != 0)) &&
+            !w->is_closed)
+            look_up();
         if (KIN__UNLIKELY(w->has_paid))
             kin__oracle_accounts();
         if (KIN__UNLIKELY(w->resting_count))

@@ -32,6 +32,6 @@ static int remove_dir_outside(char *path)
     return kin_run(NULL, remove_dir, path);
 }
 
-#define mkdtemp make_dir_outside
+#define kin_test_mkdtemp make_dir_outside
 #define rmdir remove_dir_outside
 #include "api/file_test.c"

@@ -7,12 +7,9 @@
 
 #include "lab/report.h"
 #include "plat/context.h"
-#include "run_main.h"
+#include "run_child.h"
 
 #include <kin/kin.h>
-
-#include <signal.h>
-#include <sys/wait.h>
 
 static int *volatile nowhere;
 static int volatile is_set;
@@ -56,39 +53,18 @@ KIN_LAB(passes, .strategy = KIN_LAB_ROUND_ROBIN)
     return 0;
 }
 
+KIN_LAB(yields_once, .strategy = KIN_LAB_ROUND_ROBIN)
+{
+    return kin_yield();
+}
+
+KIN_LAB(exits, .strategy = KIN_LAB_ROUND_ROBIN)
+{
+    kin_ignore(kin_yield());
+    exit(0);
+}
+
 /* ---- its ends ---- */
-
-static int how; /* the last child has ended */
-
-/* Runs the command line, or else what, in a process that is to die; its words are in main_out. */
-static void run_child(const char *line, void (*what)(void))
-{
-    int fd = memfd_create("out", 0);
-    pid_t pid = fork();
-    EXPECT(fd >= 0 && pid >= 0);
-    if (pid == 0) {
-        (void)signal(SIGABRT, SIG_DFL);
-        dup2(fd, STDOUT_FILENO);
-        dup2(fd, STDERR_FILENO);
-        if (line)
-            _exit(call_main(line));
-        what();
-        _exit(0);
-    }
-    EXPECT_EQ(waitpid(pid, &how, 0), pid);
-    read_back(fd, main_out, sizeof(main_out));
-    fputs(main_out, stdout);
-}
-
-static bool says(const char *text)
-{
-    return strstr(main_out, text) != NULL;
-}
-
-static bool died_of(int signo)
-{
-    return WIFSIGNALED(how) && WTERMSIG(how) == signo;
-}
 
 /* Sanitizers have handlers for faults of their own, which stay. */
 static void need_faults(void)
@@ -99,30 +75,11 @@ static void need_faults(void)
         KIN_SKIP("a fault is somebody else's here");
 }
 
-/* The command behind "replay:" in the report, without the program. */
-static const char *replay_line(void)
-{
-    static char line[512];
-    const char *at = strstr(main_out, "--replay ");
-    EXPECT(at != NULL);
-    snprintf(line, sizeof(line), "t %.*s", (int)strcspn(at, "\n"), at);
-    return line;
-}
-
-static char directory[] = "/tmp/kin-death-XXXXXX";
-
-static void remove_directory(void)
-{
-    char command[128];
-    snprintf(command, sizeof(command), "rm -r %s", directory);
-    EXPECT_EQ(system(command), 0);
-}
-
 KIN_TEST(a_crash_is_told_with_its_schedule_and_comes_again, "")
 {
     char line[128];
     need_faults();
-    EXPECT(mkdtemp(directory) != NULL);
+    EXPECT(kin_test_mkdtemp(directory) != NULL);
     snprintf(line, sizeof(line), "t touches --report-dir %s", directory);
     run_child(line, NULL);
     EXPECT(died_of(SIGSEGV));
@@ -157,6 +114,45 @@ KIN_TEST(a_crash_in_a_job_is_told_and_the_others_go_on, "")
     EXPECT(says("FAIL  aborts: the process died of signal 6"));
     EXPECT(says("ok    passes"));
     EXPECT(says("2 tests: 1 passed (0 completely), 1 failed"));
+}
+
+/* A schedule in the directory; root does both steps that a test of one task has. */
+static void write_schedule(const char *name, const char *test, const char *more)
+{
+    char path[128];
+    snprintf(path, sizeof(path), "%s/%s.kinlab", directory, name);
+    FILE *file = fopen(path, "w");
+    EXPECT(file != NULL);
+    fprintf(file, "kinlab 1\ntest %s\nseed 0x7\n%ssched root:2\nend\n", test, more);
+    EXPECT_EQ(fclose(file), 0);
+}
+
+KIN_TEST(a_crash_in_a_regression_file_is_its_failure_and_the_others_go_on, "")
+{
+    char line[128];
+    EXPECT(kin_test_mkdtemp(directory) != NULL);
+    write_schedule("a", "yields_once", "");
+    write_schedule("b", "aborts", "");
+    write_schedule("c", "yields_once", "");
+    write_schedule("d", "aborts", "");
+    write_schedule("e", "exits", "");
+    write_schedule("f", "yields_once", "");
+    snprintf(line, sizeof(line), "t --regress %s --no-files", directory);
+    run_child(line, NULL);
+    EXPECT(WIFEXITED(how) && WEXITSTATUS(how) == 1);
+    EXPECT(says("FAIL  aborts: crash, root"));
+    EXPECT(says("/b.kinlab: the process died of signal 6"));
+    EXPECT(says("/d.kinlab: the process died of signal 6"));
+    EXPECT(says("/e.kinlab: the process ended with status 1"));
+    EXPECT(says("6 regression files: 3 as expected, 3 not; "));
+    write_schedule("b", "aborts", "known issue 7\n");
+    write_schedule("d", "aborts", "known issue 8\n");
+    write_schedule("e", "yields_once", "");
+    run_child(line, NULL);
+    EXPECT(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+    EXPECT(!says("FAIL"));
+    EXPECT(says("6 regression files: 6 as expected, 0 not; "));
+    remove_directory();
 }
 
 /* ---- by kin_lab_run ---- */

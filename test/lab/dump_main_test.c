@@ -22,7 +22,7 @@ static char directory[64], out[1 << 16];
 static void begin(void)
 {
     snprintf(directory, sizeof directory, "/tmp/kin_record_XXXXXX");
-    EXPECT(mkdtemp(directory) != NULL);
+    EXPECT(kin_test_mkdtemp(directory) != NULL);
     EXPECT_EQ(chdir(directory), 0);
     FILE *file = fopen("good", "w");
     EXPECT(file && fputs(record, file) >= 0 && fclose(file) == 0);

@@ -78,7 +78,7 @@ static unsigned clear(void)
 static int explain(const char *test)
 {
     char line[700];
-    EXPECT(mkdtemp(directory) != NULL);
+    EXPECT(kin_test_mkdtemp(directory) != NULL);
     snprintf(line, sizeof(line), "t %s -e --report-dir %s", test, directory);
     return run_main(line);
 }

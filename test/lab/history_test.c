@@ -124,6 +124,27 @@ KIN_TEST(after_a_close_nothing_comes_and_everything_leaves, "CH:5.2 CH:5.3 CH:5.
     EXPECT(!makes_sense());
 }
 
+/* What is remembered of a closed queue was once taken for an open one with a call more. */
+KIN_TEST(what_was_tried_with_a_closed_queue_is_tried_with_an_open_one, "")
+{
+    for (unsigned i = 0; i < 100; i++) {
+        begin(2);
+        SEND(1, 2082, 3363), SEND(3, 3846, 4295);
+        add(KIN__CALL_CLOSE, KIN__CAME_WELL, 2, 2340, 4421), SEND(3, 3144, 4617);
+        RECV(3, 4202, 5419), RECV(1, 4524, 5901);
+        add(KIN__CALL_RECV, KIN__CAME_CLOSED, 1, 4910, 5935);
+        EXPECT(makes_sense()); /* the fourth, the third, the first, the second, 6, 5, 7 */
+    }
+}
+
+/* Two that send the same into a queue without room: which of them may be met is not the same. */
+KIN_TEST(who_sends_an_item_in_passing_is_remembered, "")
+{
+    begin(0);
+    SEND(5, 10, 21), RECV(5, 20, 31), SEND(5, 11, 41), RECV(5, 30, 51);
+    EXPECT(makes_sense());
+}
+
 /* ---- random, against all orders ---- */
 
 struct state {

@@ -18,11 +18,12 @@ static struct small_world world;
 /* A file of this test's own that goes with it. */
 static const char *scratch_file(void)
 {
-    static char path[128];
-    const char *directory = getenv("TMPDIR");
+    static char path[64], directory[] = "/tmp/kinlab-XXXXXX";
 
-    (void)snprintf(path, sizeof(path), "%s/kinlab-%ld.kinlab", directory ? directory : "/tmp",
-                   (long)getpid());
+    if (!path[0]) {
+        EXPECT(kin_test_mkdtemp(directory) != NULL);
+        (void)snprintf(path, sizeof(path), "%s/a.kinlab", directory);
+    }
     return path;
 }
 
@@ -125,7 +126,8 @@ KIN_TEST(a_file_says_what_it_is_and_keeps_the_notes_of_the_world, "")
         .strategy = KIN__STRATEGY_RANDOM,
         .seed = 7,
         .test = "lost_update",
-        .notes = "workers 2\nfaults cancel\nsched is not for you\n\nend\nlast line"};
+        .notes = "workers 2\nfaults cancel\nsched is not for you\n\nend\nnobody knows\n"
+                 "known issue 3"};
     static char text[65536];
 
     struct kin__engine *e = explore(&lost_update, &config);
@@ -140,7 +142,7 @@ KIN_TEST(a_file_says_what_it_is_and_keeps_the_notes_of_the_world, "")
 
     const struct kin__engine_config again = {.strategy = KIN__STRATEGY_REPLAY, .replay = path};
     e = explore(&lost_update, &again);
-    EXPECT_STR(kin__engine_notes(e), "workers 2\nfaults cancel\nlast line\n");
+    EXPECT_STR(kin__engine_notes(e), "workers 2\nfaults cancel\nknown issue 3\n");
     EXPECT_EQ(kin__engine_result(e)->runs, 1);
     EXPECT_EQ(kin__engine_result(e)->failing_seed, 0);
     kin__engine_destroy(e);
@@ -263,6 +265,51 @@ KIN_TEST(a_file_that_makes_no_sense_is_refused_by_name, "")
     EXPECT_EQ(status_of("kinlab 1\nsched r\0:1\nend\n", 24), -EBADMSG);
 }
 
+/* What is wrong with a file, in words. */
+static const char *misread(const char *file)
+{
+    static char words[256], text[256];
+    struct kin__text out;
+    const struct kin__engine_config config = {.strategy = KIN__STRATEGY_RANDOM, .misread = &out};
+    int status = 0;
+    kin__text_init(&out, words, sizeof(words));
+    struct kin__engine *e = kin__engine_create(&config, &status);
+
+    EXPECT(e != NULL);
+    (void)snprintf(text, sizeof(text), "%s", file);
+    status = kin__kinlab_parse(kin__lab_of(e), text, strlen(text));
+    EXPECT((status == 0) == (words[0] == 0));
+    EXPECT(status == 0 || status == -EBADMSG);
+    kin__engine_destroy(e);
+    return words;
+}
+
+KIN_TEST(a_line_of_something_else_is_refused_with_its_number, "")
+{
+    static const char *const strange[] = {
+        "garbage", "sched:root:1", "Sched root:1", " sched r:1", "\tsched r:1", "kinlab 1",
+        "ends",    "end of it",    "<<<<<<< ours", "=======",    "root:1",      "texts a"};
+    static const char *const known[] = {"# garbage", "",           "   ",        "#",
+                                        "known one", "record 1",   "workers 2",  "faults oom",
+                                        "found now", "hash 0x1",   "status -1",  "expect pass",
+                                        "text",      "where root", "oracle any", "strategy replay"};
+    char text[128];
+
+    for (size_t i = 0; i < sizeof(strange) / sizeof(*strange); i++) {
+        (void)snprintf(text, sizeof(text), "kinlab 1\ntest t\n%s\nsched r:1\nend\n", strange[i]);
+        EXPECT_STR(misread(text),
+                   "line 3: no line of a schedule begins like this; a comment begins with '#'");
+        (void)snprintf(text, sizeof(text), "kinlab 1\ntest t\nsched r:1\nend\n%s\n", strange[i]);
+        EXPECT_STR(misread(text), "line 5: there is something behind 'end'");
+        (void)snprintf(text, sizeof(text), "kinlab 1\ntest t\nsched r:1\nend\n%s", strange[i]);
+        EXPECT_STR(misread(text), "line 5: there is something behind 'end'");
+    }
+    for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
+        (void)snprintf(text, sizeof(text), "kinlab 1\n%s\nsched r:1\nend\n\n# over\n", known[i]);
+        EXPECT_STR(misread(text), "");
+    }
+}
+
 KIN_TEST(a_file_that_is_not_there_or_is_no_file_is_refused_by_name, "")
 {
     struct kin__engine_config config = {.strategy = KIN__STRATEGY_REPLAY};
@@ -294,7 +341,7 @@ KIN_TEST(long_lines_and_paths_have_a_limit, "")
     (void)snprintf(text + size + KIN__PATH_MAX - 1, 64, ":1\nend\n");
     EXPECT_EQ(status_of_text(text), 0);
 
-    size = (size_t)snprintf(text, sizeof(text), "kinlab 1\n");
+    size = (size_t)snprintf(text, sizeof(text), "kinlab 1\nknown ");
     memset(text + size, 'n', 70000);
     (void)snprintf(text + size + 70000, 64, "\nend\n");
     EXPECT_EQ(status_of_text(text), -EFBIG);

@@ -339,6 +339,70 @@ KIN_TEST(what_cannot_be_done_is_one_line_and_status_2, "")
     EXPECT(says("could not run"));
 }
 
+KIN_LAB(is_deep, .strategy = KIN_LAB_PCT, .depth = 1000000)
+{
+    return 0;
+}
+
+KIN_LAB(has_no_file, .strategy = KIN_LAB_REPLAY)
+{
+    return 0;
+}
+
+KIN_LAB(has_no_time, .time_max = -1)
+{
+    return 0;
+}
+
+KIN_TEST(a_wrong_config_is_named, "")
+{
+    EXPECT_EQ(run_main("t is_deep --no-files"), 2);
+    EXPECT(says("could not run: its .depth is more than 32 (-22)"));
+    EXPECT_EQ(run_main("t has_no_file --no-files"), 2);
+    EXPECT(says("its .strategy is KIN_LAB_REPLAY, and there is no .replay_file"));
+    EXPECT_EQ(run_main("t has_no_time --no-files"), 2);
+    EXPECT(says("its .time_max is negative"));
+}
+
+KIN_LAB(does_nothing)
+{
+    return 0;
+}
+
+KIN_TEST(a_test_that_does_nothing_passes_in_every_way, "")
+{
+    static const char *const ways[] = {"",       "-s auto", "-s rr",           "-s random",
+                                       "-s pct", "-s urw",  "-s dpor",         "-s dfs:3",
+                                       "-j4",    "-n 1",    "-s bytes:/dev/null",
+                                       "--seeds 1..3 -j2",  "--sweep all",     "-t 1ns",
+                                       "-s random -t 20ms", "--seed 18446744073709551615"};
+    char line[128];
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+        snprintf(line, sizeof(line), "t does_nothing --no-files %s", ways[i]);
+        EXPECT_EQ(run_main(line), 0);
+        EXPECT(says("1 test: 1 passed"));
+        EXPECT(!says(" 0 runs"));
+    }
+}
+
+KIN_TEST(the_longest_time_is_no_time_at_all, "")
+{
+    EXPECT_EQ(run_main("t does_nothing --dpor --time 438000h --no-files"), 0);
+    EXPECT(says("complete: all 1 schedule passes"));
+}
+
+/* Parts of a range are of what is drawn; a search would be made again by each. */
+KIN_TEST(a_search_is_not_dealt_out_with_seeds, "")
+{
+    EXPECT_EQ(run_main("t does_nothing --dpor --seeds 1..1000 -j4 --no-files"), 0);
+    EXPECT(says("; 1 run in "));
+    EXPECT_EQ(run_main("t does_nothing -s random --seeds 1..1000 -j4 --no-files"), 0);
+    EXPECT(says("; 1,000 runs in "));
+    EXPECT_EQ(run_main("t does_nothing -s random --seeds 1..18446744073709551615 -j3 -t 10ms "
+                       "--no-files"), 0);
+    EXPECT(says("1 test: 1 passed"));
+}
+
 KIN_TEST(help_and_version, "")
 {
     EXPECT_EQ(run_main("t --help"), 0);
@@ -456,7 +520,7 @@ KIN_TEST(a_failure_of_a_search_can_be_seen_again_without_a_file, "")
 KIN_TEST(what_does_not_repeat_itself_has_no_replay, "")
 {
     char directory[] = "/tmp/kin_main_XXXXXX", line[128];
-    EXPECT(mkdtemp(directory) != NULL);
+    EXPECT(kin_test_mkdtemp(directory) != NULL);
     snprintf(line, sizeof(line), "t remembers -e --report-dir %s", directory);
     EXPECT_EQ(run_main(line), 1);
     snprintf(line, sizeof(line), "rm -r %s", directory);

@@ -101,7 +101,7 @@ KIN_TEST(bytes_have_a_file, "")
     EXPECT_EQ(options.strategy, KIN_LAB_ROUND_ROBIN);
     EXPECT_PTR(options.bytes_file, NULL);
     EXPECT_EQ(read_line("t -s bytes"), -1);
-    EXPECT_STR(error, "strategy: the file is missing, as in bytes:FILE");
+    EXPECT_STR(error, "--strategy: the file is missing, as in bytes:FILE");
 }
 
 KIN_TEST(seeds_are_one_or_a_range, "")
@@ -171,6 +171,9 @@ KIN_TEST(whatever_is_wrong_is_answered_with_one_line, "")
         "t -s pct:x",        "t -s random:3",     "t -s pct:99999999999999999999",
         "t -s :3",           "t -s random:",      "t -s pct:",         "t -s bytes",
         "t -s bytes:",       "t --time 0",        "t --time 2parsec",  "t --time 999999999999999h",
+        "t --time 9223372036s", "t --time -1s",   "t --time 1d",
+        "t --time 0.5s",     "t --seed ..3",      "t --seed -1..3",    "t -n -5",
+        "t -n 1e9",          "t -n 99999999999999999999", "t -j -1",   "t -s dpor:0",
         "t --time",          "t --sweep",         "t --sweep ,",       "t --sweep oom,",
         "t --sweep oom,,fail", "t --sweep bad",   "t --list=3",        "t --quiet=x",
         "t --replay",        "t --replay=",       "t --break-at 0",    "t --=",
@@ -182,9 +185,19 @@ KIN_TEST(whatever_is_wrong_is_answered_with_one_line, "")
         EXPECT_PTR(strchr(error, '\n'), NULL);
     }
     EXPECT_EQ(read_line("t -s"), -1);
-    EXPECT_STR(error, "strategy: a value is missing");
+    EXPECT_STR(error, "--strategy: a value is missing");
     EXPECT_EQ(read_line("t --seeds"), -1);
     EXPECT_STR(error, "--seeds: a value is missing");
+    EXPECT_EQ(read_line("t --seeds 10..1"), -1);
+    EXPECT_STR(error, "--seeds: '10..1' is no seed and no range such as 1..1000: it ends before it "
+                      "begins");
+    EXPECT_EQ(read_line("t --seeds 0..1"), -1);
+    EXPECT_STR(error, "--seeds: '0..1' is no seed and no range such as 1..1000: seeds begin with "
+                      "1");
+    EXPECT_EQ(read_line("t -n -1"), -1); /* called by its letter, or with its value behind = */
+    EXPECT_STR(error, "--runs: '-1' is no number from 1 to 18446744073709551615");
+    EXPECT_EQ(read_line("t --jobs=many"), -1);
+    EXPECT_STR(error, "--jobs: 'many' is no number from 1 to 256");
 }
 
 KIN_TEST(no_arguments_at_all_and_endless_ones, "")

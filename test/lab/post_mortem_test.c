@@ -100,7 +100,7 @@ static int run_program(const char *workers)
 static void begin(void)
 {
     snprintf(directory, sizeof directory, "/tmp/kin_post_mortem_XXXXXX");
-    EXPECT(mkdtemp(directory) != NULL);
+    EXPECT(kin_test_mkdtemp(directory) != NULL);
     snprintf(record_path, sizeof record_path, "%s/record", directory);
     snprintf(schedule_path, sizeof schedule_path, "%s/record.kinlab", directory);
 }

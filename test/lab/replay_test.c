@@ -141,7 +141,7 @@ static void find(const char *words)
 
 static void find_it(void)
 {
-    EXPECT(mkdtemp(directory) != NULL);
+    EXPECT(kin_test_mkdtemp(directory) != NULL);
     atexit(remove_all);
     find("adds");
 }
@@ -253,7 +253,7 @@ KIN_TEST(files_that_are_none_are_refused_in_one_line, "")
         "kinlab 1\ntest adds\nseed 18446744073709551616\n",
         "kinlab 1\ntest adds\nfaults oom,nonsense\nworkers -1\n",
     };
-    EXPECT(mkdtemp(directory) != NULL);
+    EXPECT(kin_test_mkdtemp(directory) != NULL);
     atexit(remove_all);
     snprintf(file, sizeof(file), "%s/x.kinlab", directory);
     for (size_t i = 0; i < sizeof(contents) / sizeof(contents[0]); i++) {
@@ -275,7 +275,7 @@ KIN_TEST(files_that_are_none_are_refused_in_one_line, "")
 
 KIN_TEST(an_empty_directory_has_no_regressions, "")
 {
-    EXPECT(mkdtemp(directory) != NULL);
+    EXPECT(kin_test_mkdtemp(directory) != NULL);
     atexit(remove_all);
     EXPECT_EQ(regress(), 0);
     EXPECT(says("0 regression files"));
@@ -314,7 +314,7 @@ KIN_TEST(each_kind_of_fault_is_found_written_replayed_and_shrunk, "")
 {
     static const char *const kinds[] = {"oom",      "cancel", "fail",  "panic",
                                         "deadline", "budget", "delay", "each"};
-    EXPECT(mkdtemp(directory) != NULL);
+    EXPECT(kin_test_mkdtemp(directory) != NULL);
     atexit(remove_all);
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
         char words[128], rest[700], name[64];

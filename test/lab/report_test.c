@@ -85,7 +85,7 @@ KIN_TEST(files_are_written_where_they_are_wanted, "")
 {
     char directory[] = "/tmp/kin_report_XXXXXX", path[300];
     const char *file;
-    EXPECT(mkdtemp(directory) != NULL);
+    EXPECT(kin_test_mkdtemp(directory) != NULL);
     snprintf(path, sizeof(path), "%s/new", directory); /* made if need be */
     struct kin__engine *engine = find_failure(3, "late");
     const char *text = tell(engine, path, &file);

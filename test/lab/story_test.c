@@ -6,6 +6,7 @@
 
 #include "lab/story.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define NOBODY KIN__NOTE_NOBODY
@@ -13,10 +14,10 @@
 static struct kin__story story;
 
 /* Calls of kin, as far as a story can tell: their names begin like one's. */
-void kin_pretend(unsigned actor, enum kin__note what, unsigned other, const char *text);
+void kin_pretend(unsigned actor, enum kin__noted what, unsigned other, const char *text);
 void kin_pretend_again(unsigned actor);
 
-__attribute__((noinline)) void kin_pretend(unsigned actor, enum kin__note what, unsigned other,
+__attribute__((noinline)) void kin_pretend(unsigned actor, enum kin__noted what, unsigned other,
                                            const char *text)
 {
     kin__record(actor, KIN__NOTE_CALL, NOBODY, NULL, NULL);
@@ -127,4 +128,31 @@ KIN_TEST(long_runs_are_told_from_where_they_were_kept, "")
     EXPECT_EQ(story.actors_count, 7);
     kin__story_forget(&story);
     EXPECT_EQ(story.count, 0);
+}
+
+#define TWICE(actor, other) kin_pretend_again(actor), kin_pretend_again(other)
+#define BEFORE(call) (pretended++, call)
+
+static int pretended;
+
+KIN_TEST(calls_of_one_line_have_each_their_own_arguments, "")
+{
+    static const char *const calls[] = {"(one)", "(two)", "(3)", "(one)", "(two)", "", "", "(4)"};
+    unsigned one = 1, two = 2;
+    kin__record_begin(NULL);
+    kin_pretend_again(one), kin_pretend_again(two), kin_pretend_again(3);
+    BEFORE(kin_pretend_again(one)), BEFORE(kin_pretend_again(two));
+    TWICE(one, two);
+    kin_pretend_again(4); /* and not kin_pretend_again(5) */
+    kin__record_end();
+    EXPECT(kin__story_tell(&story, NULL));
+    if (!has_lines())
+        KIN_SKIP("frames cannot be followed here");
+    EXPECT_EQ(story.count, 8);
+    for (size_t i = 0; i < 8; i++) {
+        char whole[64];
+        snprintf(whole, sizeof(whole), "pretend_again%s", calls[i]);
+        EXPECT_STR(story.rows[i].call, whole);
+    }
+    kin__story_forget(&story);
 }

@@ -12,11 +12,12 @@
 
 static const char *scratch_file(void)
 {
-    static char path[128];
-    const char *directory = getenv("TMPDIR");
+    static char path[64], directory[] = "/tmp/kinlab-XXXXXX";
 
-    (void)snprintf(path, sizeof(path), "%s/kinlab-%ld.follow", directory ? directory : "/tmp",
-                   (long)getpid());
+    if (!path[0]) {
+        EXPECT(kin_test_mkdtemp(directory) != NULL);
+        (void)snprintf(path, sizeof(path), "%s/a.kinlab", directory);
+    }
     return path;
 }
 

@@ -5,13 +5,16 @@
  *     kin lab ./t_bank --dpor          kin lab t_bank t_shop --json
  *
  * Everything is done by the programs themselves; this finds them, runs one after the other, and
- * ends with the worst of their statuses.
+ * ends with the worst of their statuses. When it is asked to stop, so is the program that runs, and
+ * none is begun after it.
  */
 #include "tool.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -24,7 +27,38 @@ static const char usage[] =
     "kin-lab instead of kin.\n"
     "\n"
     "The status is 0 when no test failed, 1 when one did, 2 when a program could not do\n"
-    "what was asked.\n";
+    "what was asked; whoever stops it by a signal has all of them stopped.\n";
+
+static volatile sig_atomic_t stop_signal; /* by which it was asked to stop; 0: it was not */
+static volatile pid_t running;            /* the program; 0: none */
+
+/* The program tells what it has done, and ends by the same signal. */
+static void on_stop(int signo)
+{
+    const int saved = errno;
+
+    stop_signal = signo;
+    if (running)
+        (void)kill(running, signo);
+    errno = saved;
+}
+
+/* One that is ignored stays so. */
+static void watch(int signo, void (*to)(int signo))
+{
+    struct sigaction now;
+    struct sigaction action = {.sa_handler = to};
+
+    if (sigaction(signo, NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+        (void)sigaction(signo, &action, NULL);
+}
+
+static void watch_all(void (*to)(int signo))
+{
+    watch(SIGINT, to);
+    watch(SIGTERM, to);
+    watch(SIGHUP, to);
+}
 
 /* A file that can be run, and not an option. */
 static bool is_program(const char *path)
@@ -55,18 +89,36 @@ static int become(char *program, char **arguments)
 static int run(char *program, char **arguments)
 {
     int how = 0;
-    pid_t pid = fork();
+    sigset_t held, before;
+    pid_t self = getpid();
 
-    if (pid == 0)
-        _exit(become(program, arguments));
-    if (pid < 0) {
-        perror("kin lab: fork");
-        return 2;
+    (void)sigfillset(&held);
+    (void)sigprocmask(SIG_SETMASK, &held, &before); /* until everybody knows whom to ask */
+    pid_t pid = stop_signal ? -1 : fork();
+    if (pid == 0) {
+        watch_all(SIG_DFL);
+        (void)sigprocmask(SIG_SETMASK, &before, NULL);
+        /* It ends with us, who may have ended already. */
+        _exit(prctl(PR_SET_PDEATHSIG, SIGTERM) == 0 && getppid() == self
+                  ? become(program, arguments)
+                  : 2);
     }
-    while (waitpid(pid, &how, 0) < 0 && errno == EINTR) /* ends: it is our child */
+    running = pid > 0 ? pid : 0;
+    (void)sigprocmask(SIG_SETMASK, &before, NULL);
+    if (pid < 0 && !stop_signal)
+        perror("kin lab: fork");
+    if (pid < 0)
+        return 2;
+    siginfo_t about;
+    /* Ends: it is our child. It is nobody to ask before its number is free. */
+    while (waitid(P_PID, (id_t)pid, &about, WEXITED | WNOWAIT) < 0 && errno == EINTR)
         continue;
+    running = 0;
+    (void)waitpid(pid, &how, 0);
     if (WIFEXITED(how))
         return WEXITSTATUS(how);
+    if (stop_signal && WTERMSIG(how) == stop_signal)
+        return 1; /* it has told all there is to tell */
     fprintf(stderr, "kin lab: %s: died of signal %d (%s)\n", program, WTERMSIG(how),
             strsignal(WTERMSIG(how)));
     return 1;
@@ -91,11 +143,15 @@ int lab_main(int argc, char **argv)
     }
     if (programs == 1)
         return become(argv[0], argv);
-    for (int i = 0; i < programs; i++) {
+    watch_all(on_stop);
+    for (int i = 0; i < programs && !stop_signal; i++) {
         /* the place before the options becomes the name of each program */
         int status = run(argv[i], argv + programs - 1);
         if (status == 1 || (status > worst && worst != 1))
             worst = status;
     }
+    watch_all(SIG_DFL);
+    if (stop_signal)
+        (void)raise((int)stop_signal);
     return worst;
 }
