@@ -5,6 +5,7 @@
 #ifndef KIN_KIN_H
 #define KIN_KIN_H
 
+#include <kin/addr.h>
 #include <kin/base.h>
 #include <kin/blocking.h>
 #include <kin/budget.h>
@@ -14,6 +15,8 @@
 #include <kin/file.h>
 #include <kin/io.h>
 #include <kin/local.h>
+#include <kin/monitor.h>
+#include <kin/name.h>
 #include <kin/net.h>
 #include <kin/nursery.h>
 #include <kin/obligation.h>
@@ -25,9 +28,11 @@
 #include <kin/resolve.h>
 #include <kin/run.h>
 #include <kin/select.h>
+#include <kin/server.h>
 #include <kin/signal.h>
 #include <kin/status.h>
 #include <kin/stream.h>
+#include <kin/supervisor.h>
 #include <kin/sync.h>
 #include <kin/task.h>
 #include <kin/time.h>

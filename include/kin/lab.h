@@ -91,6 +91,7 @@ enum kin_lab_strategy {
 #define KIN_ORACLE_ORDER 128u      /* fifo, linearizability, lifo-cleanup */
 #define KIN_ORACLE_RESULT 256u     /* error-priority, return */
 #define KIN_ORACLE_BUDGET 512u     /* budget-conservation */
+#define KIN_ORACLE_SERVERS 1024u   /* system-message-order, registry-clean, restart-monotone */
 
 /* What kin_lab_run is told. 0 is the default of each. */
 struct kin_lab_config {

@@ -12,6 +12,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 struct kin__hash_key {
     uint64_t k0, k1;
@@ -46,12 +47,29 @@ static inline void kin__hash_round(uint64_t v[4])
     v[2] = kin__hash_rotate(v[2], 32);
 }
 
-/* size <= 8 bytes as a number, the first byte lowest, whatever the order of the machine. */
-static inline uint64_t kin__hash_load(const unsigned char *bytes, size_t size)
+/* Eight bytes as a number, the first lowest, whatever the order of the machine. */
+static inline uint64_t kin__hash_word(const unsigned char *bytes)
 {
+    uint64_t word;
+    memcpy(&word, bytes, sizeof(word));
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    word = __builtin_bswap64(word);
+#endif
+    return word;
+}
+
+/* The last size % 8 of size bytes that end here, likewise: part of the eight before the end, where
+ * there are so many. */
+static inline uint64_t kin__hash_rest(const unsigned char *end, size_t size)
+{
+    size_t rest = size % 8;
     uint64_t word = 0;
-    for (size_t i = 0; i < size; i++)
-        word |= (uint64_t)bytes[i] << (8 * i);
+    if (rest == 0)
+        return 0;
+    if (size > 8)
+        return kin__hash_word(end - 8) >> (64 - 8 * rest);
+    for (size_t i = 0; i < rest; i++)
+        word |= (uint64_t)end[(ptrdiff_t)i - (ptrdiff_t)rest] << (8 * i);
     return word;
 }
 
@@ -75,9 +93,9 @@ static inline uint64_t kin__hash_sip(struct kin__hash_key key, const void *bytes
     };
     const unsigned char *at = (const unsigned char *)bytes;
     for (size_t words = size / 8; words > 0; words--, at += 8)
-        kin__hash_absorb(v, kin__hash_load(at, 8), word_rounds);
+        kin__hash_absorb(v, kin__hash_word(at), word_rounds);
     /* What is left, with the length in the top byte. */
-    kin__hash_absorb(v, kin__hash_load(at, size % 8) | (uint64_t)size << 56, word_rounds);
+    kin__hash_absorb(v, kin__hash_rest(at + size % 8, size) | (uint64_t)size << 56, word_rounds);
     v[2] ^= 0xff;
     for (unsigned i = 0; i < end_rounds; i++)
         kin__hash_round(v);

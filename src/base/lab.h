@@ -32,6 +32,11 @@
 #define KIN__LAB_RECV 2u
 #define KIN__LAB_CLOSE 3u /* rc: 0, or 1 and how many items are dropped */
 
+/* What a supervisor decides. */
+#define KIN__LAB_LEAVES_BE 0u /* nobody is started again */
+#define KIN__LAB_RESTARTS 1u  /* one plan, however many it starts again */
+#define KIN__LAB_FORGIVES 2u  /* its history begins anew */
+
 /* What a task acquires and leaves again. */
 #define KIN__LAB_CLEANUP 0u
 #define KIN__LAB_NURSERY 1u
@@ -88,6 +93,17 @@ void kin__lab_joined(const struct kin__scope *scope);
 struct kin_branch;
 void kin__lab_drained(const struct kin_branch *branches, size_t count);
 
+/* The task with this number was told something, when the newest letter in its mailbox had number
+ * after; it will not read it any more; it reads it in its turn, when the oldest has number oldest
+ * (0: none is there). */
+struct kin_info;
+void kin__lab_told(uint64_t task, const struct kin_info *info, uint64_t after);
+void kin__lab_untold(const struct kin_info *info);
+void kin__lab_heard(uint64_t task, const struct kin_info *info, uint64_t oldest);
+/* A supervisor has decided about a child that ended so badly, or about a start that failed. */
+void kin__lab_decides(uint64_t supervisor, unsigned severity, unsigned what, int64_t window,
+                      uint32_t max);
+
 static inline void kin__lab_touch(const volatile void *what, unsigned mode)
 {
     kin__lab_gate.touched |= mode;
@@ -121,6 +137,11 @@ static inline void kin__lab_point(void)
 #define KIN__LAB_MADE(chan, item_size, capacity) kin__lab_made((chan), (item_size), (capacity))
 #define KIN__LAB_CALLS() kin__lab_calls()
 #define KIN__LAB_CALLED(chan, what, rc, item) kin__lab_called((chan), (what), (rc), (item))
+#define KIN__LAB_TOLD(task, info, after) kin__lab_told((task), (info), (after))
+#define KIN__LAB_UNTOLD(info) kin__lab_untold(info)
+#define KIN__LAB_HEARD(task, info, oldest) kin__lab_heard((task), (info), (oldest))
+#define KIN__LAB_DECIDES(supervisor, severity, what, window, max)                                  \
+    kin__lab_decides((supervisor), (severity), (what), (window), (max))
 
 #else
 #define KIN__LAB_POINT() ((void)0)
@@ -142,6 +163,10 @@ static inline void kin__lab_point(void)
 #define KIN__LAB_MADE(chan, item_size, capacity) ((void)0)
 #define KIN__LAB_CALLS() ((void)0)
 #define KIN__LAB_CALLED(chan, what, rc, item) ((void)0)
+#define KIN__LAB_TOLD(task, info, after) ((void)0)
+#define KIN__LAB_UNTOLD(info) ((void)0)
+#define KIN__LAB_HEARD(task, info, oldest) ((void)0)
+#define KIN__LAB_DECIDES(supervisor, severity, what, window, max) ((void)0)
 #endif
 
 #if defined(KIN__LAB) && !defined(KIN__LAB_QUIET)

@@ -10,6 +10,7 @@
 enum kin__lock_rank {
     KIN__RANK_NURSERY = 1, /* a nursery's word; outer before inner while a cancel walks down */
     KIN__RANK_TASK,        /* the stack of nurseries a task owns */
+    KIN__RANK_PARTY,       /* what others know of a task: its mailbox, its watchers */
     KIN__RANK_WAIT,        /* a waitable's list of waiters */
     KIN__RANK_POOLED,      /* the account of one who lives off another account */
     KIN__RANK_POLLER,      /* the list of pollers */

@@ -20,6 +20,10 @@ static const uint16_t bytes_of[KIN__FRAME_KINDS] = {
     [KIN__FRAME_SCOPE] = KIN__SCOPE_BYTES,
     [KIN__FRAME_EXTRA] = KIN__EXTRA_BYTES,
     [KIN__FRAME_OBLIGATION] = KIN__OBLIGATION_BYTES,
+    [KIN__FRAME_WATCH] = KIN__WATCH_BYTES,
+    [KIN__FRAME_REPLY] = KIN__REPLY_BYTES,
+    [KIN__FRAME_LETTER] = KIN__LETTER_BYTES,
+    [KIN__FRAME_LEASE] = KIN__LEASE_BYTES,
 };
 
 static struct pool {
@@ -63,7 +67,8 @@ static struct kin__frame *cut(struct pool *pool, size_t bytes)
 
 struct kin__frame *kin__frame_alloc(struct kin__frame_cache *cache)
 {
-    static const char *const labels[] = {"task", "nursery", "belongings", "obligation"};
+    static const char *const labels[KIN__FRAME_KINDS] = {
+        "task", "nursery", "belongings", "obligation", "watch", "reply", "letter", "lease"};
     struct pool *pool = &pools[cache->kind];
     if (pool->next == 0)
         pool->next = 1;

@@ -458,6 +458,7 @@ void kin__lab_joined(const struct kin__scope *scope)
                          "the nursery that %s is in was joined before its end", path);
         return;
     }
+    kin__oracle_names();
     if (scope->handle && kin__world_looks(KIN_ORACLE_RESULT))
         look_at_outcome(scope);
 }
@@ -510,6 +511,7 @@ void kin__oracle_over(void)
             return;
         }
     }
+    kin__oracle_names();
     uint64_t timers = kin__timer_count(w->worker);
     if (timers && kin__world_looks(KIN_ORACLE_ORPHAN))
         kin__world_failf("quiescence", KIN_LEAKED, "clock",

@@ -23,6 +23,9 @@ void kin__oracle_step(void);
 /* A runtime is over; the execution is. */
 void kin__oracle_over(void);
 void kin__oracle_end(void);
+/* An execution begins. Somebody may have left a name behind. */
+void kin__oracle_otp_begin(void);
+void kin__oracle_names(void);
 /* In place of standard error, for runtimes whose program does not say where reports go. */
 void kin__oracle_report(const struct kin_report *report, void *arg);
 

@@ -6,6 +6,7 @@
 
 #include "lab/net.h"
 #include "lab/oracle.h"
+#include "otp/party.h"
 #include "wait/timer.h"
 
 #include <errno.h>
@@ -99,6 +100,7 @@ int kin__sched_create(const struct kin_config *config, const struct kin__owner_o
     kin__store_relaxed(&w->worker->live, 0);
     w->worker->now = w->now;
     kin__timer_rewind(w->worker, w->now);
+    kin__party_rewind();
     *out = sched;
     return 0;
 }

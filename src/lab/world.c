@@ -185,6 +185,7 @@ void kin__world_begin(struct kin__engine *engine)
     kin__lab_files_begin();
     kin__history_begin();
     kin__lifo_begin();
+    kin__oracle_otp_begin();
     kin__sims_begin();
     kin__owner_forget();
     w->is_on = true;

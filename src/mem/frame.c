@@ -42,9 +42,15 @@ static const uint16_t bytes_of[KIN__FRAME_KINDS] = {
     [KIN__FRAME_SCOPE] = KIN__SCOPE_BYTES,
     [KIN__FRAME_EXTRA] = KIN__EXTRA_BYTES,
     [KIN__FRAME_OBLIGATION] = KIN__OBLIGATION_BYTES,
+    [KIN__FRAME_WATCH] = KIN__WATCH_BYTES,
+    [KIN__FRAME_REPLY] = KIN__REPLY_BYTES,
+    [KIN__FRAME_LETTER] = KIN__LETTER_BYTES,
+    [KIN__FRAME_LEASE] = KIN__LEASE_BYTES,
 };
 _Static_assert(KIN__FRAME_BYTES % KIN__LINE == 0 && KIN__SCOPE_BYTES % KIN__LINE == 0 &&
-                   KIN__EXTRA_BYTES % KIN__LINE == 0 && KIN__OBLIGATION_BYTES % KIN__LINE == 0,
+                   KIN__EXTRA_BYTES % KIN__LINE == 0 && KIN__OBLIGATION_BYTES % KIN__LINE == 0 &&
+                   KIN__WATCH_BYTES % KIN__LINE == 0 && KIN__REPLY_BYTES % KIN__LINE == 0 &&
+                   KIN__LETTER_BYTES % KIN__LINE == 0 && KIN__LEASE_BYTES % KIN__LINE == 0,
                "every frame begins a cache line");
 _Static_assert((size_t)CHUNK_FRAMES * KIN__LINE % (64 * 1024) == 0, "whole pages");
 _Static_assert(CHUNK_FRAMES % KIN__FRAME_BATCH == 0, "a batch lies in one chunk");

@@ -25,8 +25,16 @@
 #define KIN__FRAME_BYTES 192u
 #endif
 #define KIN__SCOPE_BYTES 512u      /* of a nursery */
-#define KIN__EXTRA_BYTES 640u      /* of what only some tasks have */
+#if defined(KIN_DEBUG) || defined(KIN__LAB)
+#define KIN__EXTRA_BYTES 704u      /* of what only some tasks have; with what checks note there */
+#else
+#define KIN__EXTRA_BYTES 640u
+#endif
 #define KIN__OBLIGATION_BYTES 128u
+#define KIN__WATCH_BYTES 192u      /* of one end of a monitor or link */
+#define KIN__REPLY_BYTES 128u      /* of the right to answer a call */
+#define KIN__LETTER_BYTES 128u     /* of a small message in a mailbox */
+#define KIN__LEASE_BYTES 256u      /* of a name that somebody holds */
 #define KIN__FRAME_INDEX_BITS 26u
 #define KIN__FRAME_BATCH 64u /* frames moved between a cache and the pool at a time */
 
@@ -36,6 +44,10 @@ enum kin__frame_kind {
     KIN__FRAME_SCOPE,
     KIN__FRAME_EXTRA,
     KIN__FRAME_OBLIGATION,
+    KIN__FRAME_WATCH,
+    KIN__FRAME_REPLY,
+    KIN__FRAME_LETTER,
+    KIN__FRAME_LEASE,
     KIN__FRAME_KINDS
 };
 

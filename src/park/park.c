@@ -68,7 +68,8 @@ INLINE int park_once(struct kin__task *task, struct kin__case *cases, uint32_t c
 {
     uint64_t ticket;
     uint32_t complete;
-    bool is_shielded = task->masks || (flags & (KIN__WAIT_SHIELDED | KIN__WAIT_DEAF));
+    bool is_shielded = (task->masks && !(flags & KIN__WAIT_HEARS)) ||
+                       (flags & (KIN__WAIT_SHIELDED | KIN__WAIT_DEAF));
     uint64_t heeded = KIN__REQUESTS;
     if (KIN__UNLIKELY(is_shielded))
         heeded = flags & KIN__WAIT_DEAF ? 0 : KIN__UNMASKABLE;

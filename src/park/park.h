@@ -21,7 +21,8 @@ enum {
     KIN__WAIT_SHIELDED = 1, /* a cancellation does not end this wait; what cannot be masked does */
     KIN__WAIT_DEAF = 2,     /* nor does that, beyond waking it once each time: for joins */
     KIN__WAIT_TRIED = 4,    /* the caller has just tried: do not try before parking */
-    KIN__WAIT_THREAD = 8    /* outside a task the calling thread blocks: kin__wait_until only */
+    KIN__WAIT_THREAD = 8,   /* outside a task the calling thread blocks: kin__wait_until only */
+    KIN__WAIT_HEARS = 16    /* a cancellation ends this wait though it is masked */
 };
 
 /* wait of [002:3.1]: the only way to publish a waiter. Waits until one of the cases completes and

@@ -14,6 +14,10 @@ static struct kin__frame_cache outside[KIN__FRAME_KINDS] = {
     {.kind = KIN__FRAME_SCOPE},
     {.kind = KIN__FRAME_EXTRA},
     {.kind = KIN__FRAME_OBLIGATION},
+    {.kind = KIN__FRAME_WATCH},
+    {.kind = KIN__FRAME_REPLY},
+    {.kind = KIN__FRAME_LETTER},
+    {.kind = KIN__FRAME_LEASE},
 };
 
 struct kin__frame *kin__block_take(enum kin__frame_kind kind)

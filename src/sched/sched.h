@@ -87,6 +87,7 @@ struct kin__sched {
     kin__a32 has_stuck;
     _Atomic(const struct kin__outside *) io; /* NULL: nobody ever waited for anything outside */
     void *io_state;                          /* its own; written before io */
+    _Atomic(void *) names; /* otp's, under which tasks are found; NULL: there never was one */
     kin__a32 is_polled;                      /* somebody is in io->poll; how: see idle.c */
     kin__ai64 polled_at;                     /* when somebody last was */
     /* tasks that wait for something outside of the process: never a deadlock [A13] */

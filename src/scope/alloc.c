@@ -55,11 +55,28 @@ static void *alloc_free_of_charge(size_t size)
     return head + 1;
 }
 
+/* Takes size bytes off the phase that the task is in, if that has a limit: what is freed meanwhile
+ * does not come back to it. False: it has less. */
+static bool use_phase(struct kin__account *account, size_t size)
+{
+    uint64_t *left = account->phase ? &account->phase->of[KIN__PART_MEMORY] : NULL;
+    if (!left || *left == KIN__UNLIMITED)
+        return true;
+    if (*left < size)
+        return false;
+    *left -= size;
+    return true;
+}
+
 /* The account that pays; *payer is what the head says. NULL: nobody has so much. */
 static struct kin__account *charge(struct kin__task *task, size_t size, uint64_t *payer)
 {
     struct kin__account *account = &task->extra->account;
     *payer = kin__task_id(task);
+    if (KIN__UNLIKELY(!use_phase(account, size))) {
+        (void)kin__budget_refuse(task, KIN_BUDGET_MEMORY);
+        return NULL;
+    }
     if (kin__account_use(account, KIN__PART_MEMORY, size))
         return account;
     *payer = POOL;

@@ -147,17 +147,45 @@ static struct share share_of(const struct kin__scope *scope,
                           .is_hard = is_strict, .is_metered = true};
 }
 
+/* Uses one of a part of the phase that the task is in. False: it has none left. */
+static bool use_phase(struct kin__account *account, enum kin__part part)
+{
+    uint64_t *left = account->phase ? &account->phase->of[part] : NULL;
+    if (!left || *left == KIN__UNLIMITED)
+        return true;
+    if (*left == 0)
+        return false;
+    (*left)--;
+    return true;
+}
+
+/* Takes that back. */
+static void unuse_phase(struct kin__account *account, enum kin__part part)
+{
+    if (account->phase && account->phase->of[part] != KIN__UNLIMITED)
+        account->phase->of[part]++;
+}
+
 /* One op of the spawner; spawns never wait. */
 static int pay_for_spawn(struct kin__task *spawner)
 {
     if (!spawner || !(spawner->flags & KIN__TASK_METERED))
         return 0;
     struct kin__account *account = account_of(spawner);
+    if (!use_phase(account, KIN__PART_SPAWNS))
+        return kin__budget_refuse(spawner, KIN_BUDGET_SPAWNS);
+    if (!use_phase(account, KIN__PART_OPS)) {
+        unuse_phase(account, KIN__PART_SPAWNS);
+        return kin__budget_refuse(spawner, KIN_BUDGET_OPS);
+    }
     if (kin__account_use(account, KIN__PART_OPS, 1))
         return 0;
     if (!account->refills ||
-        !kin__account_refill(account, KIN__PART_OPS, kin__task_sched(spawner)->slice))
+        !kin__account_refill(account, KIN__PART_OPS, kin__task_sched(spawner)->slice)) {
+        unuse_phase(account, KIN__PART_SPAWNS);
+        unuse_phase(account, KIN__PART_OPS);
         return kin__budget_refuse(spawner, KIN_BUDGET_OPS);
+    }
     if (!account->is_pooled)
         spawner->slice = 1; /* it was recharged: behind the others at its next operation */
     return 0;
@@ -165,8 +193,11 @@ static int pay_for_spawn(struct kin__task *spawner)
 
 static void refund_spawner(struct kin__task *spawner, struct kin__wakes *wakes)
 {
-    if (spawner && (spawner->flags & KIN__TASK_METERED))
-        kin__account_unuse(account_of(spawner), KIN__PART_OPS, 1, wakes);
+    if (!spawner || !(spawner->flags & KIN__TASK_METERED))
+        return;
+    unuse_phase(account_of(spawner), KIN__PART_SPAWNS);
+    unuse_phase(account_of(spawner), KIN__PART_OPS);
+    kin__account_unuse(account_of(spawner), KIN__PART_OPS, 1, wakes);
 }
 
 /* Fills in the account of a child that is admitted. */
@@ -280,10 +311,47 @@ int kin__budget_root(struct kin__scope *root, struct kin__task *first)
     return 0;
 }
 
+/* ---- phases ---- */
+
+int kin__phase_begin(struct kin__task *task, struct kin__phase *phase,
+                     const struct kin_budget *budget)
+{
+    *phase = (struct kin__phase){.is_on = !kin__budget_is_default(budget)};
+    if (!phase->is_on)
+        return 0;
+    struct kin__extra *extra = kin__extra_need(task);
+    if (!extra) {
+        phase->is_on = false;
+        return -ENOMEM;
+    }
+    phase->left = kin__amounts_of(budget);
+    phase->is_made = !(task->flags & KIN__TASK_METERED);
+    if (phase->is_made) { /* an account without limits, so that its operations are looked at */
+        struct kin__scope *scope = kin__load_relaxed(&task->scope); /* relaxed: constant */
+        kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
+        kin__account_init(&extra->account, (struct kin__purse){NULL, NULL}, &everything);
+        task->flags |= KIN__TASK_METERED;
+        task->caps |= KIN__CAPS_ACCOUNT;
+        kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
+    }
+    extra->account.phase = &phase->left;
+    return 0;
+}
+
+void kin__phase_end(struct kin__task *task, struct kin__phase *phase)
+{
+    if (!phase->is_on)
+        return;
+    phase->is_on = false;
+    task->extra->account.phase = NULL;
+    if (phase->is_made)
+        kin__budget_settle(task);
+}
+
 /* ---- the cost of an operation ---- */
 
 /* Pays for one of a part, waiting for a recharge if need be. */
-static int pay(struct kin__task *task, enum kin__part part, kin_time deadline)
+static int pay_from(struct kin__task *task, enum kin__part part, kin_time deadline)
 {
     struct kin__account *account = account_of(task);
     if (KIN__LIKELY(kin__account_use(account, part, 1)))
@@ -303,10 +371,23 @@ static int pay(struct kin__task *task, enum kin__part part, kin_time deadline)
     return rc;
 }
 
+/* The same out of the phase that the task is in and of its account. */
+static int pay(struct kin__task *task, enum kin__part part, kin_time deadline)
+{
+    struct kin__account *account = account_of(task);
+    if (KIN__UNLIKELY(!use_phase(account, part)))
+        return kin__budget_refuse(task, (enum kin_budget_part)(part + 1));
+    int rc = pay_from(task, part, deadline);
+    if (KIN__UNLIKELY(rc < 0))
+        unuse_phase(account, part);
+    return rc;
+}
+
 /* Takes back what was paid of a part. */
 static void refund(struct kin__task *task, enum kin__part part)
 {
     struct kin__wakes wakes = {0};
+    unuse_phase(account_of(task), part);
     kin__account_unuse(account_of(task), part, 1, &wakes);
     kin__wakes_run(&wakes);
 }
@@ -359,10 +440,15 @@ struct kin_budget kin_budget_left(void)
     if (!(task->flags & KIN__TASK_METERED))
         return KIN_UNLIMITED_BUDGET;
     struct kin__amounts left = kin__account_left(account_of(task));
+    const struct kin__amounts *phase = account_of(task)->phase;
     if (account_of(task)->is_pooled) {
         struct kin__amounts pool = kin__purse_left(account_of(task)->source);
         for (unsigned i = 0; i < KIN__PARTS; i++)
             left.of[i] = kin__amount_sum(left.of[i], pool.of[i]);
+    }
+    for (unsigned i = 0; phase && i < KIN__PARTS; i++) {
+        if (phase->of[i] < left.of[i])
+            left.of[i] = phase->of[i];
     }
     return kin__amounts_budget(&left);
 }

@@ -20,6 +20,18 @@ void kin__budget_dismiss_locked(struct kin__scope *scope, struct kin__task *spaw
 struct kin__scope *kin__budget_lock_scope_of(uint64_t id, struct kin__task **out);
 /* The running task is refused for want of a part: notes which, and returns KIN_BUDGET. */
 int kin__budget_refuse(struct kin__task *task, enum kin_budget_part part);
+/* A part of the running task's life with a budget of its own, beside that of the task: the smaller
+ * of the two bounds each component. */
+struct kin__phase {
+    struct kin__amounts left;
+    bool is_on;   /* it has a budget at all */
+    bool is_made; /* the task had no account before */
+};
+/* Begins one; all zero: without a limit. *phase is kept until it ends. 0 or -ENOMEM. */
+int kin__phase_begin(struct kin__task *task, struct kin__phase *phase,
+                     const struct kin_budget *budget);
+/* Ends the one that the running task is in. */
+void kin__phase_end(struct kin__task *task, struct kin__phase *phase);
 /* What the children of a nursery draw from. */
 static inline struct kin__purse kin__budget_bank(const struct kin__scope *scope)
 {

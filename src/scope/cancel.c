@@ -118,6 +118,15 @@ void kin__cancel_walk(struct kin__scope *list)
     }
 }
 
+/* Why a task that was asked for itself was asked: perhaps by a link. */
+static int alone_reason_of(const struct kin__task *task)
+{
+    /* pairs with the release that filled it in; a link asks after that */
+    const struct kin__party_ops *ops = kin__load_acquire_quiet(&kin__party_ops);
+    int status = ops ? ops->exit_status(kin__task_id(task)) : 0;
+    return status ? status : KIN_CANCELLED;
+}
+
 /* Why the task itself was asked to stop. It cannot end meanwhile, so neither can the nursery it is
  * in: either the caller is the task, or it holds the lock of a nursery that the task has open. The
  * first reason stays; only a kill replaces it. */
@@ -127,7 +136,7 @@ static int reason_of(struct kin__task *task)
     if (requests & KIN__KILL)
         return KIN_STUCK;
     if (requests & KIN__ALONE)
-        return KIN_CANCELLED;
+        return alone_reason_of(task);
     struct kin__scope *scope = kin__load_relaxed(&task->scope); /* relaxed: constant */
     /* pairs with the release of whoever made it CANCELLING, which comes with its reason */
     uint64_t word = kin__load_acquire(&scope->word);
@@ -169,37 +178,39 @@ void kin_nursery_cancel(struct kin_nursery *n, int reason)
     kin__cancel_walk(list);
 }
 
-/* Asks a task for itself; under the lock of its scope. */
-static void cancel_alone_locked(struct kin__scope *scope, struct kin__task *task,
-                                struct kin__scope **list)
+bool kin__cancel_is_first_locked(const struct kin__scope *scope, const struct kin__task *task)
 {
     uint64_t word = kin__load_relaxed(&scope->word); /* relaxed: under the lock */
-    bool is_first = !(kin__word_requests(task) & KIN__CANCEL) &&
-                    kin__scope_state(word) != KIN_NURSERY_CANCELLING;
+    return !(kin__word_requests(task) & KIN__CANCEL) &&
+           kin__scope_state(word) != KIN_NURSERY_CANCELLING;
+}
+
+void kin__cancel_ask_locked(const struct kin__scope *scope, struct kin__task *task)
+{
+    bool is_first = kin__cancel_is_first_locked(scope, task);
     kin__park_request(task, KIN__CANCEL | (is_first ? KIN__ALONE : 0));
+}
+
+void kin__cancel_inside_locked(struct kin__task *task, struct kin__scope **list)
+{
     kin__cancel_inner_of(task, NULL, reason_of(task), 0, list);
 }
 
 int kin_task_cancel(struct kin_task_ref ref)
 {
     struct kin__scope *list = NULL;
+    struct kin__task *task;
     kin__entry_check_self();
-    struct kin__task *task = kin__task_find(ref.id);
-    /* pairs with nothing: any scope will do, blocks are never unmapped; the name decides below */
-    struct kin__scope *scope = task ? kin__load_relaxed(&task->scope) : NULL;
+    struct kin__scope *scope = kin__scope_lock_of(ref.id, &task);
     if (!scope)
         return KIN_STALE;
-    kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
-    /* A task gets into a scope and leaves it under that one's lock, and its name changes after it
-     * has left: one that is there with this name is the one, and stays.
-     * relaxed: both are constant while it is there */
-    bool is_known = kin__load_relaxed(&task->scope) == scope &&
-                    kin__load_relaxed(&task->frame.name) == ref.id; /* relaxed: as above */
-    if (is_known && !task->over)
-        cancel_alone_locked(scope, task, &list);
+    if (!task->over) {
+        kin__cancel_ask_locked(scope, task);
+        kin__cancel_inside_locked(task, &list);
+    }
     kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
     kin__cancel_walk(list);
-    return is_known ? 0 : KIN_STALE;
+    return 0;
 }
 
 /* Whether the task was asked, or is about to be: its nursery is being cancelled, and the walk of

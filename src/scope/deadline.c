@@ -230,6 +230,54 @@ static void on_grace(void *object, uint64_t name)
     }
 }
 
+/* ---- one task alone ---- */
+
+bool kin__task_kill(uint64_t id)
+{
+    struct kin__scope *list = NULL;
+    struct kin__task *task;
+    struct kin__scope *scope = kin__scope_lock_of(id, &task);
+    if (!scope)
+        return false;
+    bool is_alive = !task->over;
+    if (is_alive) {
+        kin__park_request(task, KIN__CANCEL | KIN__KILL);
+        hurry_inner_of(task, &list);
+    }
+    kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
+    kin__cancel_walk(list);
+    return is_alive;
+}
+
+/* The task that kin__task_overdue starts; arg is the number of the one that is overdue. That one is
+ * looked at before it is killed, and reported afterwards: the report is user's code, which need not
+ * return. */
+static int report_one(void *arg)
+{
+    uint64_t id = (uintptr_t)arg;
+    struct kin__sched *sched = kin__task_sched(kin__task_self());
+    struct kin__task *task;
+    struct kin__stuck stuck;
+    kin__stuck_init(&stuck);
+    struct kin__scope *scope = kin__scope_lock_of(id, &task);
+    bool is_stuck = scope && !task->over && kin__stuck_look(&stuck, task);
+    if (scope)
+        kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
+    if (is_stuck)
+        kin__stuck_describe(&stuck);
+    (void)kin__task_kill(id);
+    if (is_stuck)
+        kin__report(sched, KIN_STUCK, stuck.task, stuck.text);
+    return 0;
+}
+
+void kin__task_overdue(struct kin__sched *sched, uint64_t id)
+{
+    void *arg = (void *)(uintptr_t)id;
+    if (kin__task_start_internal(sched, report_one, arg, "kin: overdue") < 0)
+        (void)kin__task_kill(id);
+}
+
 /* ---- the public face ---- */
 
 kin_time kin_deadline_push(kin_time deadline)

@@ -30,7 +30,7 @@ struct kin_outcome kin__task_outcome(const struct kin__task *task)
 {
     struct kin_outcome how = {KIN_SEV_OK, 0, 0, kin__task_id(task)};
     if (task->over) /* it has been judged: a request that came after the end changes nothing */
-        how.severity = (enum kin_severity)(task->over - 1);
+        how.severity = (enum kin_severity)((task->over & ~KIN__OVER_TELLS) - 1);
     else if (task->flags & KIN__TASK_PANICKED)
         how.severity = KIN_SEV_PANIC;
     else if (task->status < 0)
@@ -65,9 +65,10 @@ static __attribute__((noinline)) void judge_locked(struct kin__scope *scope,
 {
     struct kin_outcome how = kin__task_outcome(task);
     task->over = (uint8_t)(1 + how.severity); /* before it cancels the nursery it ends in */
+    if (task->flags & KIN__TASK_INTERNAL)
+        return;
     if (!kin__load_relaxed(&scope->owner)) { /* relaxed: constant while a child lives */
-        if (!(task->flags & KIN__TASK_INTERNAL))
-            scope->worst = how; /* the first task of a runtime: its end is the result */
+        scope->worst = how; /* the first task of a runtime: its end is the result */
     } else if (how.severity == KIN_SEV_ERROR || how.severity == KIN_SEV_PANIC) {
         keep_locked(scope, &how);
         if (scope->on_error == KIN_FAIL_FAST) /* [NCG-2] [NSM:4.1] */
@@ -120,6 +121,23 @@ static void keep_frame_locked(struct kin__scope *scope, struct kin__task *task)
     kin__list_push_back(&scope->ended, &task->sibling);
 }
 
+_Atomic(const struct kin__party_ops *) kin__party_ops;
+
+/* Others may know this child by its address: they are told, without the lock. It is over already,
+ * and still counted, so that the scope stays; who waits for its end waits until they are told. */
+static void tell_parties_locked(struct kin__scope *scope, struct kin__task *task,
+                                const struct kin_outcome *how)
+{
+    /* pairs with the release of whoever set the bit of the scope, by the lock */
+    const struct kin__party_ops *ops = kin__load_acquire_quiet(&kin__party_ops);
+    task->over = (uint8_t)((1 + how->severity) | KIN__OVER_TELLS);
+    kin__list_init(&task->sibling); /* not among those that are kept yet: kin__task_forget */
+    kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
+    ops->end(how->task, how);
+    kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
+    task->over = (uint8_t)(1 + how->severity);
+}
+
 /* The rare things that an end may bring about, and the rest of kin__child_done. */
 static __attribute__((noinline)) bool end_rare_and_unlock(struct kin__scope *scope,
                                                           struct kin__task *task,
@@ -127,6 +145,8 @@ static __attribute__((noinline)) bool end_rare_and_unlock(struct kin__scope *sco
 {
     struct kin_outcome how = kin__task_outcome(task);
     struct kin__wakes wakes = {0};
+    if (scope->has & KIN__SCOPE_PARTIES)
+        tell_parties_locked(scope, task, &how);
     bool is_kept = task->flags & KIN__TASK_KEPT;
     if (scope->has & KIN__SCOPE_COUNTS)
         kin__count_locked(scope, &how, &list);
@@ -166,7 +186,7 @@ bool kin__child_done(struct kin__task *task)
         judge_locked(scope, task, &list);
     }
     if (KIN__UNLIKELY(scope->has & (KIN__SCOPE_COUNTS | KIN__SCOPE_ENDERS | KIN__SCOPE_SLOTS |
-                                    KIN__SCOPE_KEEPS))) {
+                                    KIN__SCOPE_KEEPS | KIN__SCOPE_PARTIES))) {
         kin__scope_changes(scope);
         return end_rare_and_unlock(scope, task, list);
     }
@@ -178,35 +198,60 @@ bool kin__child_done(struct kin__task *task)
     return true;
 }
 
+/* Gives back a frame that was kept and is in no list any more. */
+static void release_frame_locked(struct kin__task *task)
+{
+    kin__word_fini(task);
+    kin__store_relaxed(&task->scope, NULL); /* relaxed: under the lock */
+    task->ctx.sp = NULL;                    /* knows nobody to warm up */
+    kin__block_give(KIN__FRAME_TASK, &task->frame);
+}
+
 void kin__ended_release_locked(struct kin__scope *scope)
 {
     struct kin__list *link;
-    while ((link = kin__list_pop_front(&scope->ended))) { /* ends: one fewer each time */
-        struct kin__task *task = KIN__CONTAINER_OF(link, struct kin__task, sibling);
-        kin__word_fini(task);
-        kin__store_relaxed(&task->scope, NULL); /* relaxed: under the lock */
-        task->ctx.sp = NULL;                    /* knows nobody to warm up */
-        kin__block_give(KIN__FRAME_TASK, &task->frame);
+    while ((link = kin__list_pop_front(&scope->ended))) /* ends: one fewer each time */
+        release_frame_locked(KIN__CONTAINER_OF(link, struct kin__task, sibling));
+}
+
+void kin__task_forget(uint64_t id)
+{
+    struct kin__task *task;
+    struct kin__scope *scope = kin__scope_lock_of(id, &task);
+    if (!scope)
+        return;
+    if (task->over && (task->flags & KIN__TASK_KEPT)) {
+        task->flags &= (uint16_t)~KIN__TASK_KEPT; /* not its own any more: it has ended */
+        if (kin__list_is_linked(&task->sibling)) {
+            kin__list_remove(&task->sibling);
+            release_frame_locked(task);
+        }
     }
+    kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
 }
 
 /* ---- waiting for the end of one task ---- */
 
-/* The scope of the task that an ender names, locked; NULL when the task is over and gone. */
-static struct kin__scope *lock_scope_of(struct kin__ender *ender, struct kin__task **task)
+struct kin__scope *kin__scope_lock_of(uint64_t id, struct kin__task **task)
 {
-    *task = kin__task_find(ender->task);
+    *task = kin__task_find(id);
     /* pairs with nothing: any scope will do, blocks are never unmapped; the name decides below */
     struct kin__scope *scope = *task ? kin__load_relaxed(&(*task)->scope) : NULL;
     if (!scope)
         return NULL;
     kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
     /* relaxed: as long as its scope is locked a task that is in it keeps its name */
-    if (kin__load_relaxed(&(*task)->frame.name) == ender->task &&
+    if (kin__load_relaxed(&(*task)->frame.name) == id &&
         kin__load_relaxed(&(*task)->scope) == scope) /* relaxed: as above */
         return scope;
     kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
     return NULL;
+}
+
+/* It is over, and everybody who is told of that has been. */
+static bool is_done(const struct kin__task *task)
+{
+    return task->over != 0 && !(task->over & KIN__OVER_TELLS);
 }
 
 static bool end_try(void *object, void *io, int *status)
@@ -215,10 +260,10 @@ static bool end_try(void *object, void *io, int *status)
     struct kin__task *task;
     (void)io;
     *status = 0;
-    struct kin__scope *scope = lock_scope_of(ender, &task);
+    struct kin__scope *scope = kin__scope_lock_of(ender->task, &task);
     if (!scope)
         return true;
-    bool is_over = task->over != 0;
+    bool is_over = is_done(task);
     if (is_over) {
         ender->how = kin__task_outcome(task);
         ender->is_known = true;
@@ -232,10 +277,10 @@ static bool end_publish(void *object, struct kin__waiter *waiter, int *status)
     struct kin__ender *ender = object;
     struct kin__task *task;
     (void)status;
-    struct kin__scope *scope = lock_scope_of(ender, &task);
+    struct kin__scope *scope = kin__scope_lock_of(ender->task, &task);
     if (!scope)
         return false;
-    bool links = task->over == 0;
+    bool links = !is_done(task);
     if (links) {
         if (!(scope->has & KIN__SCOPE_ENDERS)) {
             scope->has |= KIN__SCOPE_ENDERS;
@@ -262,7 +307,7 @@ const struct kin__waitable kin__task_waitable = {"task", end_try, end_publish, e
 KIN__WAITABLE_READY(kin__task_waitable)
 {
     const struct kin__task *task = kin__task_find(((const struct kin__ender *)object)->task);
-    return !task || task->over ? "the task has ended" : NULL;
+    return !task || is_done(task) ? "the task has ended" : NULL;
 }
 
 int kin_task_join(struct kin_nursery *n, struct kin_task_ref ref, struct kin_outcome *out,
@@ -283,7 +328,7 @@ int kin_task_join(struct kin_nursery *n, struct kin_task_ref ref, struct kin_out
     kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
     if (!is_owner)
         return -EPERM;
-    struct kin__scope *its = lock_scope_of(&ender, &task);
+    struct kin__scope *its = kin__scope_lock_of(ender.task, &task);
     if (its)
         kin__lock_give(&its->lock, KIN__RANK_NURSERY);
     if (its && its != scope)

@@ -101,6 +101,10 @@ int kin_run(const struct kin_config *config, kin_task_fn *fn, void *arg)
     if (kin__offload_leave())
         kin__resolve_forget();
     kin__signal_leave(sched);
+    /* pairs with the release that filled it in */
+    const struct kin__party_ops *parties = kin__load_acquire_quiet(&kin__party_ops);
+    if (parties)
+        parties->close(sched);
     if (rc < 0) {
         kin__budget_settle(first);
         kin__store_relaxed(&first->scope, NULL); /* relaxed: for dumps, as when a task is over */

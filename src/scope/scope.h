@@ -62,6 +62,7 @@ struct kin__more {
 #define KIN__SCOPE_ENDERS 16u
 #define KIN__SCOPE_COUNTS 32u
 #define KIN__SCOPE_METERED 64u
+#define KIN__SCOPE_PARTIES 128u /* others know some child by its address: see kin__party_ops */
 
 /* What the ends of a combinator's branches decide; on the combinator's stack, under the lock of its
  * nursery. Decided or cancelled from outside, nothing counts any more. */
@@ -252,6 +253,12 @@ void kin__grace_arm_locked(struct kin__scope *scope);
  * ending. */
 void kin__cancel_inner_of(struct kin__task *task, const struct kin__scope *end, int reason,
                           unsigned depth, struct kin__scope **list);
+/* One task is asked to stop for itself, under the lock of its scope: first the task, then the
+ * nurseries that it has open. */
+void kin__cancel_ask_locked(const struct kin__scope *scope, struct kin__task *task);
+void kin__cancel_inside_locked(struct kin__task *task, struct kin__scope **list);
+/* Whether nobody has asked it before, nor its nursery. */
+bool kin__cancel_is_first_locked(const struct kin__scope *scope, const struct kin__task *task);
 /* Why the owner, or a nursery around this one, is being cancelled, if that reaches this one; 0
  * otherwise. The caller is the owner or has the lock. */
 int kin__cancel_inherited(struct kin__scope *scope);
@@ -274,8 +281,8 @@ int kin__spawn_at(struct kin_nursery *n, const struct kin_spawn_options *options
 struct kin__task *kin__task_make(struct kin__sched *sched, kin_task_fn *fn, void *arg,
                                  const void *site);
 void kin__task_unmake(struct kin__task *task);
-/* Starts a task of the runtime's own, as a child of its root. 0 or -ENOMEM. The runtime has a task
- * that is not over. */
+/* Starts a task of the runtime's own, as a child of its root. 0, -ENOMEM, or KIN_NOSCOPE when every
+ * other task is over. */
 int kin__task_start_internal(struct kin__sched *sched, kin_task_fn *fn, void *arg,
                              const char *name);
 
@@ -288,6 +295,31 @@ _Noreturn void kin__misuse(struct kin__task *task, const char *call, const char 
 void kin__fail_init(void);
 /* Tells whoever wants to know (config.on_report, or standard error). */
 void kin__report(struct kin__sched *sched, int status, uint64_t task, const char *text);
+
+/* What otp does for tasks that others know by their addresses. Filled in by otp before the first
+ * scope has KIN__SCOPE_PARTIES. */
+struct kin__party_ops {
+    /* A child of such a scope is over like this. Called with no lock, before it is counted off; it
+     * has been judged, so that whoever looks for it finds it over. */
+    void (*end)(uint64_t task, const struct kin_outcome *how);
+    /* Why it was asked to stop, if a link did; 0: none did. */
+    int (*exit_status)(uint64_t task);
+    /* The runtime is over. */
+    void (*close)(struct kin__sched *sched);
+};
+extern _Atomic(const struct kin__party_ops *) kin__party_ops;
+/* The scope of the task with this number, locked; NULL when it is over and gone. task->over says
+ * whether it is over and its frame was kept. */
+struct kin__scope *kin__scope_lock_of(uint64_t id, struct kin__task **task);
+/* Nobody will ask any more how this child ended, which is over and was known by its name: its frame
+ * need not be kept. Of one that is not over, or is gone, nothing changes. */
+void kin__task_forget(uint64_t id);
+/* Cancels the task as if its grace were over: nothing that it waits for is waited for any more,
+ * whatever it has masked. False: it is over. */
+bool kin__task_kill(uint64_t id);
+/* The same after a report that it is stuck, on a task of the runtime's own: the caller need not be
+ * one. */
+void kin__task_overdue(struct kin__sched *sched, uint64_t id);
 
 /* What the workers call. */
 extern const struct kin__owner_ops kin__scope_owner_ops;

@@ -149,8 +149,14 @@ int kin__task_start_internal(struct kin__sched *sched, kin_task_fn *fn, void *ar
     task->name = name;
     task->flags |= KIN__TASK_NAMED | KIN__TASK_INTERNAL;
     kin__lock_take(&root->lock, KIN__RANK_NURSERY);
-    link_locked(root, task);
+    bool is_open = kin__scope_live(kin__load_relaxed(&root->word)) > 0; /* relaxed: locked */
+    if (is_open)
+        link_locked(root, task);
     kin__lock_give(&root->lock, KIN__RANK_NURSERY);
+    if (!is_open) {
+        kin__task_unmake(task);
+        return KIN_NOSCOPE;
+    }
     kin__schedule_new(kin__worker_self(), task);
     return 0;
 }

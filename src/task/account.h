@@ -90,6 +90,8 @@ struct kin__account {
         struct kin__amounts quantum; /* if it is not: how much a refill takes; constant */
     };
     struct kin__amounts limit; /* how much it may still give itself; the task's own */
+    struct kin__amounts *phase; /* what the task may use at the moment, beside; NULL: as much as it
+                                   has; the task's own */
 };
 
 #endif

@@ -60,6 +60,8 @@ enum kin__actor { KIN__BY_TASK, KIN__BY_WORKER, KIN__BY_WAKER, KIN__BY_SPAWNER }
 #define KIN__TASK_LOW 2048u   /* goes behind others when it is woken */
 #define KIN__TASK_INTERNAL 4096u /* the runtime's own: how it ends is nobody's result */
 
+#define KIN__OVER_TELLS 128u /* in over: those who know the task are being told, without the lock */
+
 /* The fields from status to wake_ready, which are set by one move when a task is made. */
 struct kin__birth {
     int32_t status;
@@ -95,7 +97,7 @@ struct kin__task {
     uint16_t caps;                      /* capabilities it holds; spawner, then constant */
     uint8_t stack_class;                /* what stack to take; spawner */
     uint8_t masks;                      /* how deep cancellation is held back; task */
-    uint8_t over;                       /* of a kept frame: 1 + how bad its end was; scope */
+    uint8_t over;                       /* once it is: 1 + how bad its end was, and TELLS; scope */
     uint8_t wake_ready;                 /* claimed while it was still parking; winner */
     /* (from status to here: struct kin__birth) */
 

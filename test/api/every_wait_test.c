@@ -26,6 +26,7 @@ struct scene {
     struct kin_once once;
     struct kin_barrier barrier;
     struct kin_event end;       /* of who holds the locks */
+    struct kin_addr holder;     /* who that is */
     _Atomic int holds, started; /* it does; the task that is to be cancelled runs */
 };
 
@@ -168,6 +169,28 @@ static int recv_mpsc(struct scene *s, kin_time deadline)
     return kin_mpsc_recv(s->empty_mpsc, NULL, deadline);
 }
 
+static int wait_down(struct scene *s, kin_time deadline)
+{
+    struct kin_monitor_ref ref;
+    struct kin_info info = {.vt = 9};
+    int rc = kin_monitor(s->holder, &ref);
+    if (rc < 0)
+        return rc;
+    rc = kin_wait_down(ref, &info, deadline);
+    EXPECT(rc == 0 || info.vt == 9);
+    EXPECT_EQ(kin_demonitor(ref), rc == 0 ? KIN_STALE : 0); /* nothing was taken */
+    return rc;
+}
+
+static int wait_info(struct scene *s, kin_time deadline)
+{
+    struct kin_info info = {.vt = 9};
+    (void)s;
+    int rc = kin_wait_info(&info, deadline);
+    EXPECT(rc == 0 || info.vt == 9);
+    return rc;
+}
+
 static const struct wait {
     const char *name;
     int (*call)(struct scene *s, kin_time deadline);
@@ -194,6 +217,8 @@ static const struct wait {
     {"kin_spsc_recv", recv_spsc, KIN_EMPTY},
     {"kin_mpsc_send", send_mpsc, KIN_FULL},
     {"kin_mpsc_recv", recv_mpsc, KIN_EMPTY},
+    {"kin_wait_down", wait_down, KIN_TIMEOUT},
+    {"kin_wait_info", wait_info, KIN_TIMEOUT},
 };
 enum { WAITS = sizeof waits / sizeof waits[0] };
 
@@ -202,6 +227,7 @@ enum { WAITS = sizeof waits / sizeof waits[0] };
 static int hold_until_the_end(void *arg)
 {
     struct scene *s = arg;
+    s->holder = kin_self_addr();
     atomic_store(&s->holds, 1);
     return kin_event_wait(&s->end, KIN_NEVER);
 }

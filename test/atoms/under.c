@@ -26,8 +26,9 @@ static struct kin__stack stack; /* everybody's, as far as anybody looks */
 /* By the index of a task's frame: 1 while the task is in a run queue. */
 static kin__a32 runnable[THREADS * FRAMES + 1];
 
-static const size_t bytes_of[KIN__FRAME_KINDS] = {KIN__FRAME_BYTES, KIN__SCOPE_BYTES,
-                                                  KIN__EXTRA_BYTES, KIN__OBLIGATION_BYTES};
+static const size_t bytes_of[KIN__FRAME_KINDS] = {
+    KIN__FRAME_BYTES, KIN__SCOPE_BYTES, KIN__EXTRA_BYTES,  KIN__OBLIGATION_BYTES,
+    KIN__WATCH_BYTES, KIN__REPLY_BYTES, KIN__LETTER_BYTES, KIN__LEASE_BYTES};
 
 /* ---- plat ---- */
 

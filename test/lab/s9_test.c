@@ -7,12 +7,13 @@
  * Then DPOR explores two tasks with an operation each: it needs as many runs as for two tasks that
  * share nothing. Two operations on one object are the proof that both would notice.
  *
- * What S9 pairs and what stands for it here:
- *   gs_call, gs_cast  a message to a mailbox, which is a queue of many senders or a channel
- *   gs_reply          an answer, and the obligation to give it committed or aborted
- * Left out, because kin has no such thing yet: down (monitors), reg_register and reg_lookup (the
- * registry), sup_restart_plan (supervisors). Events and watched values are there beside them: what
- * the others are made of.
+ * What S9 pairs and what it is here:
+ *   gs_call, gs_cast          a call and a cast to a server; and a message to a queue or a channel
+ *   gs_reply                  an answer, and the obligation to give it committed or aborted
+ *   down                      the end of a task that somebody else watches
+ *   reg_register, reg_lookup  registering, looking up, unregistering
+ * A supervisor's plan is made of these: ends of tasks, and its own mailbox. Events and watched
+ * values are there beside them: what the others are made of.
  */
 #include "lab/in_lab.h"
 
@@ -31,6 +32,7 @@ struct shape {
     int (*operate)(struct thing *thing, unsigned which);
     int (*wait)(struct thing *thing);
     void (*end)(struct thing *thing); /* tells what is inside; whoever waits goes on */
+    bool has_task; /* which does something about it, when it likes: the search has orders of that */
 };
 
 struct waiter {
@@ -45,6 +47,9 @@ struct thing {
     struct kin_obligation *owed;
     struct kin_watch *watch;
     struct kin_event event;
+    struct kin_addr server;
+    struct kin_nursery home; /* of the server, or of who is watched: if there is an id */
+    char name[8];
     struct kin_nursery n; /* of those who wait */
     struct waiter waiters[WAITERS];
     unsigned waiting;
@@ -59,6 +64,7 @@ static struct scene {
     bool is_same;    /* both operations on the first of the two */
     bool is_at_once; /* by a task each */
     bool is_empty;   /* none at all */
+    unsigned names;  /* how many were given */
     uint64_t different;
 } scene;
 
@@ -257,14 +263,150 @@ static void watch_end(struct thing *thing)
     kin_watch_close(thing->watch);
 }
 
+/* ---- servers ---- */
+
+static int log_cast(struct kin_server *s, void *state, const void *msg, size_t size)
+{
+    int *log = state;
+    (void)s, (void)size;
+    *log = (*log * 31 + *(const int *)msg) % 1000003;
+    return 0;
+}
+
+static int log_call(struct kin_server *s, void *state, const void *req, size_t size,
+                    struct kin_reply *reply)
+{
+    int *log = state;
+    (void)s, (void)req, (void)size;
+    *log = (*log * 31 + 7) % 1000003;
+    EXPECT_EQ(kin_reply_send(reply, log, sizeof *log), 0);
+    return 0;
+}
+
+static int server_wait(struct thing *thing)
+{
+    int log = 0;
+    int rc = kin_call(thing->server, NULL, 0, &log, sizeof log, NULL, KIN_NEVER);
+    return rc < 0 ? rc : log;
+}
+
+static void server_make(struct thing *thing, struct kin__rng *random)
+{
+    static const struct kin_server_ops ops = {.on_cast = log_cast, .on_call = log_call};
+    struct kin_server_options options = KIN_SERVER_OPTIONS_INIT;
+    int count = (int)below(random, 3);
+    options.state_size = sizeof(int);
+    EXPECT_EQ(kin_nursery_open(&thing->home, NULL), 0);
+    EXPECT_EQ(kin_server_start(&thing->home, &ops, &options, NULL, &thing->server), 0);
+    for (int i = 0; i < count; i++)
+        EXPECT_EQ(kin_cast(thing->server, &i, sizeof i, 0), 0);
+    EXPECT_GE(server_wait(thing), 0); /* it has handled them and waits */
+    EXPECT_EQ(kin_lab_wait_all_blocked(), 0);
+}
+
+static int server_operate(struct thing *thing, unsigned which)
+{
+    int value = 100 + (int)which;
+    return which < 2 ? kin_cast(thing->server, &value, sizeof value, 0) : server_wait(thing);
+}
+
+static void server_end(struct thing *thing)
+{
+    tell(thing, server_wait(thing));
+    EXPECT_EQ(kin_server_stop(thing->server, 0, KIN_NEVER), 0);
+}
+
+/* ---- names ---- */
+
+/* Two names of different shards: those of one share its lock, and the search takes them for one
+ * object. */
+static void name_make(struct thing *thing, struct kin__rng *random)
+{
+    snprintf(thing->name, sizeof thing->name, "name %c", (char)('a' + 5 * (scene.names++ % 2)));
+    EXPECT_EQ(kin_register(thing->name, kin_self_addr(), 0), 0); /* there is a registry now */
+    if (scene.is_at_once || below(random, 2))
+        EXPECT_EQ(kin_unregister(thing->name), 0);
+}
+
+static int name_operate(struct thing *thing, unsigned which)
+{
+    struct kin_addr who;
+    if (which == 0)
+        return kin_register(thing->name, kin_self_addr(), 0);
+    return which == 1 ? kin_unregister(thing->name) : kin_whereis(thing->name, &who);
+}
+
+static int name_wait(struct thing *thing)
+{
+    return name_operate(thing, 2);
+}
+
+static void name_end(struct thing *thing)
+{
+    tell(thing, name_wait(thing));
+    kin_ignore(kin_unregister(thing->name));
+}
+
+/* ---- ends that are watched ---- */
+
+static int be_watched(void *arg)
+{
+    struct thing *thing = arg;
+    int rc = kin_event_wait(&thing->event, KIN_NEVER);
+    return rc < 0 ? rc : thing->waiting > 0 ? -ECANCELED : 0;
+}
+
+static void down_make(struct thing *thing, struct kin__rng *random)
+{
+    struct kin_nursery_options options = KIN_NURSERY_OPTIONS_INIT;
+    struct kin_task_ref task;
+    options.on_error = KIN_COLLECT;
+    EXPECT_EQ(kin_nursery_open(&thing->home, &options), 0);
+    EXPECT_EQ(kin_spawn_with(&thing->home, NULL, be_watched, thing, 0, &task), 0);
+    thing->server = kin_task_addr(task);
+    EXPECT_EQ(kin_lab_wait_all_blocked(), 0);
+    if (below(random, 5) == 0)
+        kin_event_set(&thing->event);
+}
+
+/* Each waiter watches for itself: it is told, whenever it comes. */
+static int down_wait(struct thing *thing)
+{
+    struct kin_monitor_ref ref;
+    struct kin_info info;
+    int rc = kin_monitor(thing->server, &ref);
+    if (rc == 0)
+        rc = kin_wait_down(ref, &info, KIN_NEVER);
+    return rc < 0 ? rc : (int)info.u.down.reason;
+}
+
+static int down_operate(struct thing *thing, unsigned which)
+{
+    struct kin_monitor_ref ref;
+    if (which == 0) {
+        kin_event_set(&thing->event);
+        return 0;
+    }
+    int rc = kin_monitor(thing->server, &ref);
+    return rc < 0 ? rc : kin_demonitor(ref); /* KIN_STALE: it was over */
+}
+
+static void down_end(struct thing *thing)
+{
+    kin_event_set(&thing->event);
+}
+
 /* ---- two of them ---- */
 
 static const struct shape shapes[] = {
-    {"mailbox", 3, mailbox_make, mailbox_operate, mailbox_wait, mailbox_end},
-    {"channel", 4, chan_make, chan_operate, chan_wait, chan_end},
-    {"reply", 2, reply_make, reply_operate, chan_wait, reply_end},
-    {"event", 2, event_make, event_operate, event_wait, event_end},
-    {"watched value", 3, watch_make, watch_operate, watch_wait, watch_end},
+    {"mailbox", 3, mailbox_make, mailbox_operate, mailbox_wait, mailbox_end, false},
+    {"channel", 4, chan_make, chan_operate, chan_wait, chan_end, false},
+    {"reply", 2, reply_make, reply_operate, chan_wait, reply_end, false},
+    {"event", 2, event_make, event_operate, event_wait, event_end, false},
+    {"watched value", 3, watch_make, watch_operate, watch_wait, watch_end, false},
+    {"server", 3, server_make, server_operate, server_wait, server_end, true},
+    {"name", 3, name_make, name_operate, name_wait, name_end, false},
+    {"end of a task", 2, down_make, down_operate, down_wait, down_end, true},
 };
 enum { SHAPES = sizeof shapes / sizeof shapes[0] };
 
@@ -295,6 +437,8 @@ static uint64_t end(struct thing *thing)
 {
     thing->shape->end(thing);
     EXPECT_EQ(kin_nursery_join(&thing->n, NULL), 0);
+    if (thing->server.id)
+        tell(thing, kin_nursery_join(&thing->home, NULL));
     for (unsigned i = 0; i < thing->waiting; i++)
         tell(thing, thing->waiters[i].got);
     kin_chan_unref(thing->chan);
@@ -428,9 +572,13 @@ KIN_TEST(the_search_goes_through_no_order_of_what_is_independent, "")
     uint64_t states = STATES_DPOR / kin_test_scale() + 1;
     for (unsigned a = 0; a < SHAPES; a++) {
         uint64_t more = 0;
+        if (shapes[a].has_task)
+            continue;
         for (uint64_t i = 0; i < states; i++) {
             uint64_t seed = kin_test_seed() + i;
             for (unsigned b = 0; b <= a; b++) {
+                if (shapes[b].has_task)
+                    continue;
                 uint64_t runs = search(&shapes[a], &shapes[b], seed, false, false);
                 EXPECT_EQ(runs, search(&shapes[a], &shapes[b], seed, false, true));
             }

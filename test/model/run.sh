@@ -213,6 +213,13 @@ control watch/bug_link_blind            watch -DBUG_LINK_BLIND
 control watch/bug_release_linked        watch -DBUG_RELEASE_LINKED
 control watch/bug_no_release            watch -DBUG_NO_RELEASE
 control watch/bug_no_prepare            watch -DBUG_NO_PREPARE
+
+model   monitor                         monitor
+control monitor/bug_leave_blind         monitor -DBUG_LEAVE_BLIND
+control monitor/bug_tell_blind          monitor -DBUG_TELL_BLIND
+control monitor/bug_no_peer             monitor -DBUG_NO_PEER
+control monitor/bug_free_by_out         monitor -DBUG_FREE_BY_OUT
+control monitor/bug_over_late           monitor -DBUG_OVER_LATE
 } >"$work/rows"
 
 xargs -r -L 1 -P "$jobs" "$here/run.sh" --one <"$work/rows" | tee "$work/lines"

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Goal: the one timer of a nursery is what its state says, a firing that comes late does nothing,
- *       and the end of a grace marks who must be marked.
+ *       and the end of a grace marks who must be marked; one task alone can be treated as if its
+ *       grace were over.
  * Method: white box: fields of the scope, firings made by hand with names of this life and others.
  */
 #include "api/in_runtime.h"
 
 #include "park/peek.h"
+#include "plat/plat.h"
 #include "scope/scope.h"
 #include "task/word.h"
 
@@ -219,8 +221,10 @@ static int kill_one_that_joins(void *arg)
     KIN_NURSERY(n, .cancel_grace = KIN_MS(1));
     EXPECT_EQ(kin_spawn_with(&n, NULL, join_it, &scene, 0, &ref), 0);
     await(&scene.rc, 1);
-    kin_nursery_cancel(&n, 0);
     struct kin__task *joiner = kin__task_find(ref.id);
+    while (!kin__wait_peek(joiner, &waits)) /* ends: it joins; one that runs would be reported */
+        kin_ignore(kin_yield());
+    kin_nursery_cancel(&n, 0);
     while (!(kin__word_requests(joiner) & KIN__KILL) || atomic_load(&reports->count) == 0)
         kin_ignore(kin_yield());
     for (int i = 0; i < 100; i++)
@@ -339,5 +343,178 @@ KIN_TEST(a_report_that_panics_is_not_the_result_and_keeps_nobody_alive, "N2002")
     config.on_report = panic_at_once;
     config.report_arg = &count;
     EXPECT_EQ(kin_run(&config, report_to_a_waiter, NULL), 0);
+    EXPECT_EQ(atomic_load(&count), 1);
+}
+
+/* ---- one task alone ---- */
+
+struct lonely {
+    _Atomic int started, inner_started, inner_rc, let_go;
+    int rc, reason;
+};
+
+static int sleep_inside(void *arg)
+{
+    struct lonely *lonely = arg;
+    kin_mask();
+    atomic_store(&lonely->inner_started, 1);
+    int rc = kin_sleep(KIN_NEVER);
+    atomic_store(&lonely->inner_rc, rc);
+    kin_unmask();
+    return rc;
+}
+
+static int be_lonely(void *arg)
+{
+    struct lonely *lonely = arg;
+    KIN_NURSERY(inner);
+    EXPECT_EQ(kin_spawn(&inner, sleep_inside, lonely), 0);
+    await(&lonely->inner_started, 1);
+    kin_mask();
+    atomic_store(&lonely->started, 1);
+    lonely->rc = kin_sleep(KIN_NEVER); /* not the nursery's grace: nobody cancels that */
+    lonely->reason = kin_cancel_reason();
+    EXPECT_EQ(kin_sleep(kin_after(KIN_SEC(1000))), KIN_CANCELLED); /* masks are void from here on */
+    kin_unmask();
+    kin_ignore(kin_nursery_join(&inner, NULL));
+    return KIN_CANCELLED;
+}
+
+static int wait_to_be_let_go(void *arg)
+{
+    struct lonely *lonely = arg;
+    while (atomic_load(&lonely->let_go) == 0) {
+        int rc = kin_yield();
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+/* How it is done, by a kill at once or by way of a report. */
+static int treat_one(void (*treat)(uint64_t id))
+{
+    struct lonely lonely = {0};
+    struct kin_task_ref ref, sibling;
+    struct kin_outcome how;
+    struct kin_nursery n;
+    EXPECT_EQ(kin_nursery_open(&n, NULL), 0);
+    EXPECT_EQ(kin_spawn_with(&n, NULL, be_lonely, &lonely, 0, &ref), 0);
+    EXPECT_EQ(kin_spawn_with(&n, NULL, wait_to_be_let_go, &lonely, 0, &sibling), 0);
+    await(&lonely.started, 1);
+    treat(ref.id);
+    EXPECT_EQ(kin_task_join(&n, ref, &how, KIN_NEVER), 0);
+    EXPECT_EQ(how.severity, KIN_SEV_CANCELLED);
+    EXPECT_EQ(lonely.rc, KIN_CANCELLED);
+    EXPECT_EQ(lonely.reason, KIN_STUCK);
+    EXPECT_EQ(atomic_load(&lonely.inner_rc), KIN_CANCELLED); /* what it has open goes with it */
+    treat(ref.id);                                           /* over: nothing happens */
+    treat(0);
+    treat(UINT64_MAX);
+    atomic_store(&lonely.let_go, 1);
+    EXPECT_EQ(kin_task_join(&n, sibling, &how, KIN_NEVER), 0);
+    EXPECT_EQ(how.severity, KIN_SEV_OK); /* and nobody else */
+    EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
+    return 0;
+}
+
+static void kill_it(uint64_t id)
+{
+    const struct kin__task *task = kin__task_find(id);
+    EXPECT_EQ(kin__task_kill(id), task != NULL && !task->over);
+}
+
+static int kill_one(void *arg)
+{
+    (void)arg;
+    return treat_one(kill_it);
+}
+
+KIN_TEST(one_task_can_be_killed_alone, "B7 D10")
+{
+    for (unsigned workers = 1; workers <= 4; workers *= 2) {
+        struct reports reports = {0};
+        EXPECT_EQ(run_reporting(workers, kill_one, NULL, &reports), 0);
+        EXPECT_EQ(atomic_load(&reports.count), 0); /* a kill by itself says nothing */
+    }
+}
+
+static void make_it_overdue(uint64_t id)
+{
+    kin__task_overdue(kin__task_sched(kin__task_self()), id);
+}
+
+static int make_one_overdue(void *arg)
+{
+    (void)arg;
+    return treat_one(make_it_overdue);
+}
+
+KIN_TEST(one_task_that_is_overdue_is_reported_and_killed, "N2002 B7")
+{
+    for (unsigned workers = 1; workers <= 4; workers *= 2) {
+        struct reports reports = {0};
+        EXPECT_EQ(run_reporting(workers, make_one_overdue, NULL, &reports), 0);
+        EXPECT_EQ(atomic_load(&reports.count), 1);
+        EXPECT_EQ(reports.status[0], KIN_STUCK);
+        EXPECT(strstr(reports.text[0], "sleep") != NULL); /* what it is parked on */
+    }
+}
+
+/* There is no frame for the task that reports. */
+static void make_it_overdue_without_memory(uint64_t id)
+{
+    enum { FRAMES = 5000 };
+    static struct kin__frame *frames[FRAMES];
+    int count = 0;
+    kin__plat_fail_after(1, true);
+    while (count < FRAMES && (frames[count] = kin__block_take(KIN__FRAME_TASK)))
+        count++;
+    EXPECT_LT(count, FRAMES);
+    make_it_overdue(id);
+    kin__plat_fail_after(0, false);
+    while (count > 0)
+        kin__block_give(KIN__FRAME_TASK, frames[--count]);
+}
+
+static int make_one_overdue_without_memory(void *arg)
+{
+    (void)arg;
+    return treat_one(make_it_overdue_without_memory);
+}
+
+KIN_TEST(one_task_that_is_overdue_is_killed_without_memory_for_a_report, "B7")
+{
+    struct reports reports = {0};
+    EXPECT_EQ(run_reporting(1, make_one_overdue_without_memory, NULL, &reports), 0);
+    EXPECT_EQ(atomic_load(&reports.count), 0);
+}
+
+static int make_overdue_for_a_waiter(void *arg)
+{
+    _Atomic int started = 0;
+    struct kin_task_ref ref;
+    KIN_NURSERY(n);
+    (void)arg;
+    EXPECT_EQ(kin_spawn_with(&n, NULL, end_when_killed, &started, 0, &ref), 0);
+    await(&started, 1);
+    struct kin__waits waits;
+    while (!kin__wait_peek(kin__task_find(ref.id), &waits)) /* it is parked */
+        kin_ignore(kin_yield());
+    make_it_overdue(ref.id);
+    kin_ignore(kin_task_join(&n, ref, NULL, KIN_NEVER));
+    return kin_nursery_join(&n, NULL);
+}
+
+KIN_TEST(a_report_of_one_task_that_does_not_return_keeps_nobody_alive, "N2002 B7")
+{
+    struct kin_config config = KIN_CONFIG_INIT;
+    _Atomic int count = 0;
+    config.workers = 2;
+    config.on_report = wait_for_the_end;
+    EXPECT_EQ(kin_run(&config, make_overdue_for_a_waiter, NULL), 0);
+    config.on_report = panic_at_once;
+    config.report_arg = &count;
+    EXPECT_EQ(kin_run(&config, make_overdue_for_a_waiter, NULL), 0);
     EXPECT_EQ(atomic_load(&count), 1);
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Goal: frames of children that somebody can name stay with the nursery, all others go at once; an
- *       outcome is fixed when the child ends.
+ *       outcome is fixed when the child ends; who waits for an end waits until all others are told.
  * Method: white box: lists of the scope, names of frames, requests that come after the end.
  */
 #include "api/in_runtime.h"
 
+#include "plat/plat.h"
 #include "scope/scope.h"
 #include "task/word.h"
 
@@ -154,4 +155,71 @@ static int race_the_deadline(void *arg)
 KIN_TEST(an_end_and_a_deadline_at_the_same_moment_are_one_answer, "A7 A10")
 {
     run_on_few(race_the_deadline, NULL);
+}
+
+/* ---- others are told first ---- */
+
+static _Atomic int tells, has_told;
+static struct kin_outcome told;
+
+/* Stands in for otp: takes its time. */
+static void tell_slowly(uint64_t task, const struct kin_outcome *how)
+{
+    EXPECT_EQ(how->task, task);
+    if (how->severity != KIN_SEV_ERROR)
+        return;
+    told = *how;
+    atomic_store(&tells, 1);
+    while (atomic_load(&has_told) == 0) /* ends: the one who joins lets it */
+        kin__thread_yield();
+}
+
+static int no_exit_status(uint64_t task)
+{
+    (void)task;
+    return 0;
+}
+
+static void close_nothing(struct kin__sched *sched)
+{
+    (void)sched;
+}
+
+static int join_while_others_are_told(void *arg)
+{
+    static const struct kin__party_ops slow = {tell_slowly, no_exit_status, close_nothing};
+    int status = -EIO;
+    struct kin_outcome how = {0};
+    struct kin_task_ref ref;
+    struct kin__task *task;
+    struct kin_nursery n;
+    struct kin_nursery_options options = KIN_NURSERY_OPTIONS_INIT;
+    (void)arg;
+    options.on_error = KIN_COLLECT;
+    kin__store_release(&kin__party_ops, &slow); /* pairs with the acquire in ended.c */
+    EXPECT_EQ(kin_nursery_open(&n, &options), 0);
+    struct kin__scope *scope = scope_of(&n);
+    kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
+    scope->has |= KIN__SCOPE_PARTIES;
+    kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
+    EXPECT_EQ(kin_spawn_with(&n, NULL, return_it, &status, 0, &ref), 0);
+    await(&tells, 1);
+    EXPECT_EQ(kin_task_join(&n, ref, &how, 0), KIN_TIMEOUT); /* not yet */
+    EXPECT_EQ(kin_task_cancel(ref), 0);                      /* and too late */
+    EXPECT_PTR(kin__scope_lock_of(ref.id, &task), scope);    /* who looks for it finds it over */
+    EXPECT(task->over != 0);
+    EXPECT_EQ(kin__task_outcome(task).status, -EIO);
+    kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
+    atomic_store(&has_told, 1);
+    EXPECT_EQ(kin_task_join(&n, ref, &how, KIN_NEVER), 0);
+    EXPECT_EQ(how.severity, KIN_SEV_ERROR);
+    EXPECT_EQ(how.status, -EIO);
+    EXPECT_EQ(told.status, -EIO);
+    EXPECT_EQ(kin_nursery_join(&n, NULL), -EIO);
+    return 0;
+}
+
+KIN_TEST(who_waits_for_an_end_comes_after_everybody_who_is_told, "SCHED:15.2.2")
+{
+    EXPECT_EQ(run_reporting(2, join_while_others_are_told, NULL, NULL), 0);
 }

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Goal: what the conformance tests of servers and supervisors (order) promise on workers
+ * holds in the lab under every strategy.
+ * Method: those tests themselves, run by conform.h.
+ */
+#include "lab/conform.h"
+
+#include "otp/conform_order_test.c"
