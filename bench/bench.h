@@ -52,6 +52,17 @@ int bench_canceltree(void);
 int bench_hog(void);
 int bench_echo(void);
 int bench_file(void);
+int bench_call(void);
+int bench_callpairs(void);
+int bench_cast(void);
+int bench_serverstart(void);
+int bench_serveralive(void);
+int bench_monitor(void);
+int bench_watched(void);
+int bench_whereis(void);
+int bench_restart(void);
+int bench_restartall(void);
+int bench_children(void);
 
 /* ns of the clock that suits the number of workers. */
 int64_t bench_now(void);

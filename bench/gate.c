@@ -100,6 +100,7 @@ static const struct kin__waitable gate_waitable = {"gate", gate_try, gate_publis
 
 void bench_gate_init(struct bench_gate *gate)
 {
+    *gate = (struct bench_gate){0};
     kin__list_init(&gate->waiters);
 }
 

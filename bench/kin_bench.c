@@ -118,7 +118,13 @@ static const struct {
     {"checkpoint", bench_checkpoint}, {"defer", bench_defer},
     {"cancel", bench_cancel},         {"canceltree", bench_canceltree},
     {"hog", bench_hog},               {"echo", bench_echo},
-    {"file", bench_file},
+    {"file", bench_file},             {"call", bench_call},
+    {"callpairs", bench_callpairs},   {"cast", bench_cast},
+    {"monitor", bench_monitor},       {"watched", bench_watched},
+    {"whereis", bench_whereis},       {"restart", bench_restart},
+    {"restartall", bench_restartall}, {"children", bench_children},
+    {"serverstart", bench_serverstart},
+    {"serveralive", bench_serveralive},
 };
 
 int main(int argc, char **argv)

@@ -39,7 +39,7 @@ class Metric:
     unit: str
     target: float = None  # at most; None: context
     against: tuple = ()  # peers, and at most how many times their figure
-    own: bool = False  # kin's alone: a peer need not print it
+    own: bool = False  # not everybody's: whoever does not print it is left out
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,10 +137,35 @@ SHRINK = (
     Metric("found", "found and shrunk", "ms", 1000),
     Metric("steps", "steps of the execution", "n"),
 )
+SHARED = (
+    Metric("time", "each", "ns"),
+    Metric("cpu", "CPU each", "ns"),
+)
+CALL = SHARED + (
+    Metric("crossed", "calls that changed the worker", "%", own=True),
+)
+ALIVE = (
+    Metric("memory", "memory each", "B"),
+    Metric("start", "start each", "ns"),
+    Metric("stop", "stop each", "ns"),
+)
+MONITOR = cost("ns") + (Metric("revoked", "monitor, and take it back", "ns", own=True),)
+ETS = (Metric("ets", "Erlang's ets with texts", "ns", own=True),)
+RESTART = (
+    Metric("time", "each", "us"),
+    Metric("p50", "p50", "us"),
+    Metric("p99", "p99", "us"),
+)
+CHILDREN = (
+    Metric("start", "start each", "us"),
+    Metric("memory", "memory each", "B"),
+    Metric("stop", "stop all, each", "us"),
+)
 ALL = ("go", "boost", "erlang", "tokio")
 SERVERS = ("epoll", "tokio", "libuv", "go")
 POOLS = ("go", "tbb", "tokio")
 CHANNELS = ("go", "boost", "tokio")
+ACTORS = ("go", "erlang", "tokio")
 M = 1_000_000
 
 CASES = (
@@ -209,6 +234,38 @@ CASES = (
     Case("idle100k", "100k idle TCP connections", "echo", 1, 100_000, 0, SERVERS, IDLE,
          cost="sleep", load="idle"),
     Case("file1g", "reading a file of 1 GiB in memory", "file", 1, 1024, 4, ("plain",), FILE),
+    Case("server_call", "server, call and reply", "call", 1, 300_000, 1, ACTORS, cost("ns")),
+    Case("server_call2w", "server, call and reply, 2 workers", "call", 2, 300_000, 1, ACTORS, CALL,
+         cost="medium"),
+    Case("server_many", "server, 1000 clients", "call", 1, M // 2, 1000, ACTORS, cost("ns")),
+    Case("server_many2w", "server, 1000 clients, 2 workers", "call", 2, M // 2, 1000, ACTORS, CALL,
+         cost="medium"),
+    Case("server_pairs", "1000 servers, a client each", "callpairs", 1, M // 2, 1000, ACTORS,
+         cost("ns")),
+    Case("server_pairs2w", "1000 servers, a client each, 2 workers", "callpairs", 2, M // 2, 1000,
+         ACTORS, CALL, cost="medium"),
+    Case("server_cast", "server, casts of one sender", "cast", 1, 2 * M, 1, ACTORS, cost("ns")),
+    Case("server_cast8", "server, casts of 8 senders", "cast", 1, 2 * M, 8, ACTORS, cost("ns")),
+    Case("server_cast8_2w", "server, casts of 8 senders, 2 workers", "cast", 2, 2 * M, 8, ACTORS,
+         SHARED, cost="medium"),
+    Case("server_start", "server, start and stop", "serverstart", 1, 100_000, 0, ACTORS,
+         cost("ns")),
+    Case("server_alive", "100k servers at once", "serveralive", 1, 100_000, 0, ACTORS, ALIVE,
+         cost="medium"),
+    Case("monitor", "a task, its end and the word of it", "monitor", 1, 200_000, 0, ACTORS,
+         MONITOR),
+    Case("watched", "1000 tasks wait for the end of one, per task", "watched", 1, 1000, 100, ACTORS,
+         cost("ns")),
+    Case("whereis", "looking up one of 10 000 names", "whereis", 1, 3 * M, 10_000, ACTORS,
+         cost("ns") + ETS),
+    Case("whereis2w", "looking up one of 10 000 names, 2 workers", "whereis", 2, 3 * M, 10_000,
+         ACTORS, SHARED + ETS, cost="medium"),
+    Case("sup_restart", "a child fails until it is back", "restart", 1, 20_000, 0, ("erlang",),
+         RESTART),
+    Case("sup_storm", "100 children fail at once, each", "restartall", 1, 100, 50, ("erlang",),
+         cost("us")),
+    Case("sup_children", "a supervisor of 100k children", "children", 1, 100_000, 0, ("erlang",),
+         CHILDREN, cost="medium"),
     Case("lab_words", "the lab, three tasks at shared words", "words", 1, 300_000, 0, (), LAB,
          is_lab=True),
     Case("lab_streams", "the lab, four tasks, a channel, a mutex", "streams", 1, 200_000, 0, (),
@@ -309,7 +366,7 @@ def revision():
 
 def build_go(out):
     go = need("go", "golang-go")
-    command = [go, "build", "-o", out / "bench", HERE / "peers/go/bench.go"]
+    command = [go, "build", "-o", out / "bench", *sorted((HERE / "peers/go").glob("*.go"))]
     run(command, env=dict(os.environ, GO111MODULE="off", GOCACHE=str(out / "cache"),
                           GOFLAGS="", GOTOOLCHAIN="local"))
     return Built([out / "bench"], run([go, "version"]).strip(), [command])
@@ -357,7 +414,8 @@ def build_tbb(out):
 
 def build_erlang(out):
     need("erl", "erlang-base")
-    command = [need("erlc", "erlang-base"), "-o", out, HERE / "peers/erlang/bench.erl"]
+    command = [need("erlc", "erlang-base"), "-o", out,
+               *sorted((HERE / "peers/erlang").glob("*.erl"))]
     run(command)
     start = ["erl", "+S", "{workers}:{workers}", "+sbwt", "none", "+P", "2000000", "-noshell",
              "-pa", out, "-run", "bench", "main"]
@@ -367,7 +425,7 @@ def build_erlang(out):
 def build_tokio(out):
     cargo = need("cargo", "cargo")
     need_file(CRATES, "librust-tokio-dev")
-    for name in ("Cargo.toml", "bench.rs"):
+    for name in ("Cargo.toml", "bench.rs", "server.rs"):
         shutil.copy(HERE / "peers/tokio" / name, out / name)
     (out / "Cargo.lock").unlink(missing_ok=True)
     (out / ".cargo").mkdir(exist_ok=True)
@@ -563,7 +621,7 @@ def comparison_rows(results):
             kin = series["kin"].median(metric.name) if "kin" in series else None
             for label, one in series.items():
                 values = one.samples.get(metric.name)
-                if metric.own and not values and label != "kin":
+                if metric.own and not values:
                     continue
                 if not values:
                     yield title, label, "-", "failed", ""

@@ -3,6 +3,7 @@
 %% The workloads of bench/README.md with Erlang processes: CASE WORKERS N ROUNDS.
 -module(bench).
 -export([main/1]).
+-export([now_ns/0, cpu_ns/0, print/3, memory/0, repeat/2, collect/1, await/2, finish/2]).
 
 main([Case, Workers, N, Rounds]) ->
     put(workers, list_to_integer(Workers)),
@@ -111,7 +112,9 @@ run("sleepers", N, SpanMs) ->
     print("cpu", (cpu_ns() - Start) / 1.0e9, "s"),
     Sorted = list_to_tuple(lists:sort([atomics:get(Late, I) || I <- lists:seq(1, N)])),
     print("late_p50", element(N div 2, Sorted) / 1.0e6, "ms"),
-    print("late_p99", element(N div 100 * 99, Sorted) / 1.0e6, "ms").
+    print("late_p99", element(N div 100 * 99, Sorted) / 1.0e6, "ms");
+
+run(Case, N, Rounds) -> bench_otp:start(Case, N, Rounds).
 
 yields(0) -> ok;
 yields(N) -> erlang:yield(), yields(N - 1).

@@ -846,6 +846,8 @@ func main() {
 	case "echo":
 		echoServer()
 	default:
-		os.Exit(2)
+		if !serverCase(os.Args[1], n, rounds) {
+			os.Exit(2)
+		}
 	}
 }

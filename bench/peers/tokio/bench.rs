@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 
 //! The workloads of bench/README.md with tokio tasks: bench CASE WORKERS N ROUNDS.
+mod server;
+
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
@@ -733,7 +735,11 @@ async fn run(case: String, w: usize, n: usize, rounds: usize) {
         "canceltree" => cancel_tree(n).await,
         "hog" => hogging(w, n, rounds).await,
         "echo" => echo_server().await,
-        _ => std::process::exit(2),
+        other => {
+            if !server::run(other, w, n, rounds).await {
+                std::process::exit(2);
+            }
+        }
     }
 }
 
