@@ -18,6 +18,7 @@ static const struct {
     {"lost_wake", "deadlock"},      {"double_close", "assert"},
     {"lock_order", "deadlock"},     {"lost_update", "assert"},
     {"lost_item", "assert"},        {"dropped_reply", "obligation-leak"},
+    {"lost_token", "deadlock"},
     {"restart_storm", "return"},    {"stale_timer", "assert"},
     {"torn_read", "assert"},        {"leak_on_error", "leak"},
     {"short_read", "assert"},       {"torn_log", "assert"},

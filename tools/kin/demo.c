@@ -29,6 +29,7 @@ static const struct station stations[] = {
     {"A blocking call does not stop the others", demo_blocking},
     {"A stack overflow ends one task", demo_overflow},
     {"Programs, and a signal to stop", demo_processes},
+    {"A server that fails and comes back", demo_servers},
 };
 #define STATIONS (sizeof(stations) / sizeof(stations[0]))
 

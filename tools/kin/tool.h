@@ -40,6 +40,7 @@ int demo_deadline(const struct tour *tour);
 int demo_hog(const struct tour *tour);
 int demo_overflow(const struct tour *tour);
 int demo_processes(const struct tour *tour);
+int demo_servers(const struct tour *tour);
 
 /* Runs fn(arg) as the first task of a runtime with so many workers, 0 for the default. */
 int demo_run(unsigned workers, kin_task_fn *fn, void *arg);
