@@ -58,18 +58,18 @@ static inline uint64_t kin__hash_word(const unsigned char *bytes)
     return word;
 }
 
-/* The last size % 8 of size bytes that end here, likewise: part of the eight before the end, where
- * there are so many. */
-static inline uint64_t kin__hash_rest(const unsigned char *end, size_t size)
+/* The last size % 8 of size bytes, which begin here, likewise: part of the eight before the end,
+ * where there are so many. */
+static inline uint64_t kin__hash_rest(const unsigned char *bytes, size_t size)
 {
     size_t rest = size % 8;
     uint64_t word = 0;
     if (rest == 0)
         return 0;
     if (size > 8)
-        return kin__hash_word(end - 8) >> (64 - 8 * rest);
+        return kin__hash_word(bytes + rest - 8) >> (64 - 8 * rest);
     for (size_t i = 0; i < rest; i++)
-        word |= (uint64_t)end[(ptrdiff_t)i - (ptrdiff_t)rest] << (8 * i);
+        word |= (uint64_t)bytes[i] << (8 * i);
     return word;
 }
 
@@ -95,7 +95,7 @@ static inline uint64_t kin__hash_sip(struct kin__hash_key key, const void *bytes
     for (size_t words = size / 8; words > 0; words--, at += 8)
         kin__hash_absorb(v, kin__hash_word(at), word_rounds);
     /* What is left, with the length in the top byte. */
-    kin__hash_absorb(v, kin__hash_rest(at + size % 8, size) | (uint64_t)size << 56, word_rounds);
+    kin__hash_absorb(v, kin__hash_rest(at, size) | (uint64_t)size << 56, word_rounds);
     v[2] ^= 0xff;
     for (unsigned i = 0; i < end_rounds; i++)
         kin__hash_round(v);
