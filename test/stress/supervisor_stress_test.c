@@ -32,7 +32,7 @@ struct node {
     _Atomic int restarts;    /* of a supervisor: starts of leaves again, by itself, in this life */
     _Atomic int is_lost;     /* the last incarnation panicked or was cancelled, */
     _Atomic int seen;        /* in this life of the supervisor above; 0: it was never started */
-    _Atomic int by_hand;     /* somebody asks for its restart just now */
+    _Atomic int by_hand;     /* how many ask for its start just now, or have left before it came */
 };
 
 struct tree {
@@ -127,7 +127,7 @@ static void check_start(struct node *node)
     int life = atomic_load(&above->incarnation);
     bool is_first = atomic_exchange(&node->seen, life) != life;
     bool was_lost = atomic_exchange(&node->is_lost, 0);
-    bool is_by_hand = atomic_exchange(&node->by_hand, 0);
+    bool is_by_hand = atomic_load(&node->by_hand) > 0;
 
     atomic_fetch_add(&node->tree->starts, 1);
     if (is_first || is_by_hand || above->options.strategy != KIN_ONE_FOR_ONE)
@@ -234,6 +234,15 @@ static void expect_one_of(int rc, const int *allowed)
     EXPECT_STR(kin_status_name(rc), "an answer that is allowed");
 }
 
+/* A start by hand is over, unless whoever asked has left, or was sent away by a supervisor that
+ * stops: then it may still come. */
+static int by_hand(struct node *child, int rc)
+{
+    if (rc != KIN_TIMEOUT && rc != KIN_CANCELLED && rc != KIN_STOPPING)
+        atomic_fetch_sub(&child->by_hand, 1);
+    return rc;
+}
+
 /* One order about a child of a supervisor; any of the answers in the contract may come. */
 static void give_order(struct node *node, struct node *child, uint64_t what, kin_time deadline)
 {
@@ -258,15 +267,17 @@ static void give_order(struct node *node, struct node *child, uint64_t what, kin
         expect_one_of(kin_supervisor_terminate_child(sup, child->name, deadline), common);
         break;
     case 1:
-        atomic_store(&child->by_hand, 1);
-        expect_one_of(kin_supervisor_restart_child(sup, child->name, &out, deadline), starts);
+        atomic_fetch_add(&child->by_hand, 1);
+        expect_one_of(
+            by_hand(child, kin_supervisor_restart_child(sup, child->name, &out, deadline)), starts);
         break;
     case 2:
         expect_one_of(kin_supervisor_delete_child(sup, child->name, deadline), deletes);
         break;
     case 3:
-        atomic_store(&child->by_hand, 1);
-        expect_one_of(kin_supervisor_start_child(sup, &spec, &out, deadline), starts);
+        atomic_fetch_add(&child->by_hand, 1);
+        expect_one_of(by_hand(child, kin_supervisor_start_child(sup, &spec, &out, deadline)),
+                      starts);
         break;
     case 4:
         expect_one_of(kin_supervisor_count_children(sup, &counts, deadline), common);
