@@ -96,7 +96,7 @@ int kin_wait_down(struct kin_monitor_ref ref, struct kin_info *out, kin_time dea
 {
     struct kin__task *self = kin__task_self();
     struct kin__party *mine;
-    struct kin__note *note;
+    struct kin__note *note = NULL;
     if (!out)
         return -EINVAL;
     int rc = kin__entry_begin(self, 0, deadline);
@@ -143,7 +143,7 @@ static void keep(struct kin__party *party, struct kin__note *note)
 int kin_wait_info(struct kin_info *out, kin_time deadline)
 {
     struct kin__task *self = kin__task_self();
-    struct kin__note *note;
+    struct kin__note *note = NULL;
     if (!out)
         return -EINVAL;
     int rc = kin__entry_begin(self, 0, deadline);

@@ -37,7 +37,7 @@ static void answer_order(struct kin__order *order, int status, struct kin_addr a
     order_free(order);
 }
 
-void kin__child_answer_start(struct kin__child *child, int status)
+void kin__child_answer_start(struct kin__kid *child, int status)
 {
     struct kin__order *order = child->order_start;
     child->order_start = NULL;
@@ -45,7 +45,7 @@ void kin__child_answer_start(struct kin__child *child, int status)
         answer_order(order, status, child->addr);
 }
 
-void kin__child_answer_end(struct kin__child *child)
+void kin__child_answer_end(struct kin__kid *child)
 {
     struct kin__list *link;
     while ((link = kin__list_pop_front(&child->waiters))) /* ends: one fewer each time */
@@ -62,9 +62,9 @@ static int put_off(struct kin__order *order, struct kin_reply *reply)
 
 /* The child that an order of start_child means, made whole by the template if it lacks something.
  * NULL: no memory, or nonsense, by *rc. It is in the order, whatever it was before. */
-static struct kin__child *complete(struct kin__sup *sup, struct kin__order *order, int *rc)
+static struct kin__kid *complete(struct kin__sup *sup, struct kin__order *order, int *rc)
 {
-    struct kin__child *given = order->child;
+    struct kin__kid *given = order->child;
     *rc = -EINVAL;
     if (!given->start) {
         if (!sup->template_)
@@ -76,7 +76,7 @@ static struct kin__child *complete(struct kin__sup *sup, struct kin__order *orde
         }
         if (given->name)
             spec.name = given->name;
-        struct kin__child *whole = kin__child_make(&spec);
+        struct kin__kid *whole = kin__child_make(&spec);
         *rc = whole ? 0 : -ENOMEM;
         if (!whole)
             return NULL;
@@ -99,7 +99,7 @@ static struct kin__child *complete(struct kin__sup *sup, struct kin__order *orde
 static int order_start(struct kin__sup *sup, struct kin__order *order, struct kin_reply *reply)
 {
     int rc;
-    struct kin__child *child = complete(sup, order, &rc);
+    struct kin__kid *child = complete(sup, order, &rc);
     if (!child)
         return rc;
     if (sup->strategy != KIN_TEMPLATE && kin__child_by_name(sup, child->name))
@@ -121,7 +121,7 @@ static int order_start(struct kin__sup *sup, struct kin__order *order, struct ki
 
 static int order_restart(struct kin__sup *sup, struct kin__order *order, struct kin_reply *reply)
 {
-    struct kin__child *child = kin__child_by_name(sup, order->name);
+    struct kin__kid *child = kin__child_by_name(sup, order->name);
     if (!child)
         return KIN_NOPROC;
     enum kin_child_state shown = kin__child_shown(child);
@@ -136,7 +136,7 @@ static int order_restart(struct kin__sup *sup, struct kin__order *order, struct 
 }
 
 /* 1: it is done, and the caller is to be told so. */
-static int order_terminate(struct kin__child *child, struct kin__order *order,
+static int order_terminate(struct kin__kid *child, struct kin__order *order,
                            struct kin_reply *reply)
 {
     if (!child)
@@ -155,7 +155,7 @@ static int order_terminate(struct kin__child *child, struct kin__order *order,
 
 static int order_delete(struct kin__sup *sup, const struct kin__order *order)
 {
-    struct kin__child *child = kin__child_by_name(sup, order->name);
+    struct kin__kid *child = kin__child_by_name(sup, order->name);
     if (!child)
         return KIN_NOPROC;
     enum kin_child_state shown = kin__child_shown(child);
@@ -181,7 +181,7 @@ static struct kin_child_info *list_children(struct kin__sup *sup, size_t count)
     if (!infos)
         return NULL;
     for (struct kin__list *link = sup->order.next; i < count; link = link->next) {
-        const struct kin__child *child = kin__child_of(link);
+        const struct kin__kid *child = kin__child_of(link);
         infos[i++] = (struct kin_child_info){.name = child->name,
                                              .state = kin__child_shown(child),
                                              .restart = child->restart,

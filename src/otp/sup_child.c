@@ -31,7 +31,7 @@ int64_t kin__sup_report_ns = KIN_SEC(5);
 /* The cleanup of the task that starts a child: says how that went. Perhaps without a task. */
 static void post_result(void *arg)
 {
-    struct kin__child *child = arg;
+    struct kin__kid *child = arg;
     struct kin__task *self = kin__task_self();
     if (self) {
         if (self->flags & KIN__TASK_FAILED)
@@ -45,7 +45,7 @@ static void post_result(void *arg)
 /* The task that starts a child. */
 static int start_main(void *arg)
 {
-    struct kin__child *child = arg;
+    struct kin__kid *child = arg;
     struct kin_addr addr = {0, 0};
     child->start_status = KIN_CANCELLED;
     int rc = child->start(&child->sup->nursery, child->arg, &addr);
@@ -87,7 +87,7 @@ static void share(struct kin_spawn_options *options)
     options->budget = kin__half_of(&left);
 }
 
-void kin__child_start(struct kin__child *child)
+void kin__child_start(struct kin__kid *child)
 {
     struct kin_spawn_options options = KIN_SPAWN_OPTIONS_INIT;
     struct kin_task_ref ref = {0};
@@ -130,7 +130,7 @@ static struct kin__sup *take_below(struct kin__sup *sup, uint64_t id)
     return found;
 }
 
-bool kin__child_adopt(struct kin__child *child)
+bool kin__child_adopt(struct kin__kid *child)
 {
     struct kin__sup *sup = child->sup;
     child->addr = child->start_addr;
@@ -152,7 +152,7 @@ bool kin__child_adopt(struct kin__child *child)
     return false;
 }
 
-bool kin__child_is_gone(struct kin__child *child)
+bool kin__child_is_gone(struct kin__kid *child)
 {
     struct kin__task *task;
     struct kin__scope *scope = kin__scope_lock_of(child->task, &task);
@@ -166,7 +166,7 @@ bool kin__child_is_gone(struct kin__child *child)
 
 /* Nobody will ask any more how it ended; unless it lived in the nursery of somebody else, who
  * may. */
-static void forget(struct kin__child *child)
+static void forget(struct kin__kid *child)
 {
     struct kin__task *task;
     struct kin__scope *scope = kin__scope_lock_of(child->task, &task);
@@ -177,7 +177,7 @@ static void forget(struct kin__child *child)
         kin__task_forget(child->task);
 }
 
-void kin__child_rested(struct kin__child *child)
+void kin__child_rested(struct kin__kid *child)
 {
     kin__sup_alarm_off(child->sup, &child->alarm);
     if (child->state == KIN__CHILD_RUNNING)
@@ -194,7 +194,7 @@ void kin__child_rested(struct kin__child *child)
 
 /* ---- stopping ---- */
 
-void kin__child_stop(struct kin__child *child)
+void kin__child_stop(struct kin__kid *child)
 {
     if (child->is_blind)
         return; /* it has been asked in every way there is */
@@ -209,7 +209,7 @@ void kin__child_stop(struct kin__child *child)
     (void)kin_task_cancel((struct kin_task_ref){child->task});
 }
 
-void kin__child_hurry(struct kin__child *child)
+void kin__child_hurry(struct kin__kid *child)
 {
     if (child->asked <= KIN__CHILD_CANCELLED) {
         child->asked = KIN__CHILD_KILLED;

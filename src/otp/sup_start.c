@@ -82,7 +82,7 @@ static struct kin__sup *sup_make(const struct kin_supervisor_options *o, struct 
 /* One child more. 0 or -ENOMEM. */
 static int add_child(struct kin__sup *sup, const struct kin_child_spec *spec, size_t index)
 {
-    struct kin__child *child = kin__sup_reserve(sup) ? kin__child_make(spec) : NULL;
+    struct kin__kid *child = kin__sup_reserve(sup) ? kin__child_make(spec) : NULL;
     if (!child)
         return -ENOMEM;
     child->index = index;

@@ -43,7 +43,7 @@ static size_t rounded(size_t size)
 /* What a record of the spec takes, and how many names it depends on; 0: too much. */
 static size_t size_of(const struct kin_child_spec *spec, size_t *count)
 {
-    size_t size = rounded(sizeof(struct kin__child));
+    size_t size = rounded(sizeof(struct kin__kid));
     const char *const *on = spec->depends_on;
     if (spec->arg_size > SIZE_MAX / 2)
         return 0;
@@ -63,7 +63,7 @@ static const char *put_string(char **at, const char *string)
 }
 
 /* record | argument | strings | table of the names that it depends on */
-static void copy_spec(struct kin__child *child, const struct kin_child_spec *spec, size_t size,
+static void copy_spec(struct kin__kid *child, const struct kin_child_spec *spec, size_t size,
                       size_t count)
 {
     char *at = (char *)child + rounded(sizeof(*child));
@@ -84,11 +84,11 @@ static void copy_spec(struct kin__child *child, const struct kin_child_spec *spe
     child->backoff = spec->backoff;
 }
 
-struct kin__child *kin__child_make(const struct kin_child_spec *spec)
+struct kin__kid *kin__child_make(const struct kin_child_spec *spec)
 {
     size_t count;
     size_t size = size_of(spec, &count);
-    struct kin__child *child = size ? kin__heap_alloc(size) : NULL;
+    struct kin__kid *child = size ? kin__heap_alloc(size) : NULL;
     if (!child)
         return NULL;
     copy_spec(child, spec, size, count);
@@ -96,7 +96,7 @@ struct kin__child *kin__child_make(const struct kin_child_spec *spec)
     return child;
 }
 
-struct kin_child_spec kin__child_spec(const struct kin__child *child)
+struct kin_child_spec kin__child_spec(const struct kin__kid *child)
 {
     return (struct kin_child_spec){.name = child->name,
                                    .start = child->start,
@@ -109,7 +109,7 @@ struct kin_child_spec kin__child_spec(const struct kin__child *child)
                                    .backoff = child->backoff};
 }
 
-void kin__child_unmake(struct kin__child *child)
+void kin__child_unmake(struct kin__kid *child)
 {
     if (child && child->below)
         kin__sup_unref(child->below);
@@ -118,55 +118,55 @@ void kin__child_unmake(struct kin__child *child)
 
 /* ---- tables ---- */
 
-static struct kin__child **name_chain(struct kin__sup *sup, const char *name)
+static struct kin__kid **name_chain(struct kin__sup *sup, const char *name)
 {
     return &sup->by_name[kin__hash_bytes(sup->key, name, strlen(name)) & sup->mask];
 }
 
-static struct kin__child **task_chain(struct kin__sup *sup, uint64_t task)
+static struct kin__kid **task_chain(struct kin__sup *sup, uint64_t task)
 {
     return &sup->by_task[kin__hash_u64(task ^ sup->key.k0) & sup->mask];
 }
 
 /* Only children with names of their own are found by them: those of a template may share one. */
-static bool has_own_name(const struct kin__child *child)
+static bool has_own_name(const struct kin__kid *child)
 {
     return child->name && child->sup->strategy != KIN_TEMPLATE;
 }
 
-static void name_enter(struct kin__child *child)
+static void name_enter(struct kin__kid *child)
 {
-    struct kin__child **chain = name_chain(child->sup, child->name);
+    struct kin__kid **chain = name_chain(child->sup, child->name);
     child->name_next = *chain;
     *chain = child;
 }
 
-void kin__child_task_enter(struct kin__child *child)
+void kin__child_task_enter(struct kin__kid *child)
 {
-    struct kin__child **chain = task_chain(child->sup, child->task);
+    struct kin__kid **chain = task_chain(child->sup, child->task);
     child->task_next = *chain;
     *chain = child;
 }
 
-void kin__child_task_leave(struct kin__child *child)
+void kin__child_task_leave(struct kin__kid *child)
 {
-    struct kin__child **at = task_chain(child->sup, child->task);
+    struct kin__kid **at = task_chain(child->sup, child->task);
     while (*at != child) /* ends: it is there */
         at = &(*at)->task_next;
     *at = child->task_next;
 }
 
-struct kin__child *kin__child_by_name(struct kin__sup *sup, const char *name)
+struct kin__kid *kin__child_by_name(struct kin__sup *sup, const char *name)
 {
-    struct kin__child *child = *name_chain(sup, name);
+    struct kin__kid *child = *name_chain(sup, name);
     while (child && strcmp(child->name, name) != 0) /* ends: with the chain */
         child = child->name_next;
     return child;
 }
 
-struct kin__child *kin__child_by_task(struct kin__sup *sup, uint64_t task, uint64_t ref)
+struct kin__kid *kin__child_by_task(struct kin__sup *sup, uint64_t task, uint64_t ref)
 {
-    struct kin__child *child = *task_chain(sup, task);
+    struct kin__kid *child = *task_chain(sup, task);
     /* ends: with the chain */
     while (child && (child->task != task || (ref && child->ref.id != ref)))
         child = child->task_next;
@@ -177,7 +177,7 @@ struct kin__child *kin__child_by_task(struct kin__sup *sup, uint64_t task, uint6
 static bool grow_tables(struct kin__sup *sup)
 {
     size_t chains = sup->by_name ? 2 * (sup->mask + 1) : CHAINS_FIRST;
-    struct kin__child **tables = kin__heap_alloc(2 * chains * sizeof(struct kin__child *));
+    struct kin__kid **tables = kin__heap_alloc(2 * chains * sizeof(struct kin__kid *));
     if (!tables)
         return false;
     kin__heap_free(sup->by_name);
@@ -185,7 +185,7 @@ static bool grow_tables(struct kin__sup *sup)
     sup->by_task = tables + chains;
     sup->mask = chains - 1;
     KIN__LIST_EACH(link, &sup->order) {
-        struct kin__child *child = kin__child_of(link);
+        struct kin__kid *child = kin__child_of(link);
         if (has_own_name(child))
             name_enter(child);
         if (child->state == KIN__CHILD_RUNNING)
@@ -211,7 +211,7 @@ bool kin__sup_reserve(struct kin__sup *sup)
     return sup->specs + 1 < sup->alarms.cap || grow_alarms(sup); /* one is the plan's */
 }
 
-void kin__child_enter(struct kin__sup *sup, struct kin__child *child)
+void kin__child_enter(struct kin__sup *sup, struct kin__kid *child)
 {
     child->sup = sup;
     child->rank = ++sup->rank_last;
@@ -222,7 +222,7 @@ void kin__child_enter(struct kin__sup *sup, struct kin__child *child)
     sup->specs++;
 }
 
-void kin__child_remove(struct kin__child *child)
+void kin__child_remove(struct kin__kid *child)
 {
     struct kin__sup *sup = child->sup;
     KIN__ASSERT(child->state == KIN__CHILD_REST && kin__list_is_empty(&child->waiters), "house");
@@ -237,7 +237,7 @@ void kin__child_remove(struct kin__child *child)
     if (child->is_late)
         kin__list_remove(&child->late);
     if (has_own_name(child)) {
-        struct kin__child **at = name_chain(sup, child->name);
+        struct kin__kid **at = name_chain(sup, child->name);
         while (*at != child) /* ends: it is there */
             at = &(*at)->name_next;
         *at = child->name_next;
@@ -248,7 +248,7 @@ void kin__child_remove(struct kin__child *child)
 
 /* ---- counts ---- */
 
-enum kin_child_state kin__child_shown(const struct kin__child *child)
+enum kin_child_state kin__child_shown(const struct kin__kid *child)
 {
     if (child->state == KIN__CHILD_RUNNING)
         return KIN_CHILD_RUNNING;
@@ -257,7 +257,7 @@ enum kin_child_state kin__child_shown(const struct kin__child *child)
 }
 
 /* Adds the child to what is counted, or takes it off. */
-static void count(struct kin__child *child, size_t one)
+static void count(struct kin__kid *child, size_t one)
 {
     struct kin__sup *sup = child->sup;
     enum kin_child_state shown = kin__child_shown(child);
@@ -271,7 +271,7 @@ static void count(struct kin__child *child, size_t one)
         sup->significant += one;
 }
 
-void kin__child_set(struct kin__child *child, enum kin__child_state state, bool is_wanted)
+void kin__child_set(struct kin__kid *child, enum kin__child_state state, bool is_wanted)
 {
     count(child, (size_t)-1);
     child->state = state;

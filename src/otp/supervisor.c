@@ -55,13 +55,13 @@ static bool is_group(const struct kin__sup *sup)
 }
 
 /* Whether the record of a child goes when it is over and not started again. */
-static bool is_passing(const struct kin__child *child)
+static bool is_passing(const struct kin__kid *child)
 {
     return child->restart == KIN_TEMPORARY || child->sup->strategy == KIN_TEMPLATE;
 }
 
 /* It stays at rest, or goes if it is one that does. */
-static void leave_be(struct kin__child *child, enum kin__child_rest why)
+static void leave_be(struct kin__kid *child, enum kin__child_rest why)
 {
     child->rest = why;
     kin__child_set(child, KIN__CHILD_REST, false);
@@ -95,7 +95,7 @@ static void close_down(struct kin__sup *sup, int status)
     sup->cursor = sup->order.prev;
     kin__sup_alarm_off(sup, &sup->plan_alarm);
     KIN__LIST_EACH(link, &sup->order) {
-        struct kin__child *child = kin__child_of(link);
+        struct kin__kid *child = kin__child_of(link);
         if (child->order_start)
             kin__child_answer_start(child, KIN_STOPPING);
         kin__child_set(child, child->state, false);
@@ -111,7 +111,7 @@ static void hurry_up(struct kin__sup *sup)
 {
     sup->is_hurried = true;
     KIN__LIST_EACH(link, &sup->order) {
-        struct kin__child *child = kin__child_of(link);
+        struct kin__kid *child = kin__child_of(link);
         if (child->state != KIN__CHILD_REST && !child->is_blind &&
             child->asked <= KIN__CHILD_CANCELLED)
             kin__child_hurry(child);
@@ -167,7 +167,7 @@ static void look_at_nursery(struct kin__sup *sup)
 
 /* The child, and those that its strategy says, are stopped and started again, after a delay
  * [SUP-PLAN-RESTART]. */
-static void begin_plan(struct kin__child *child, kin_time at)
+static void begin_plan(struct kin__kid *child, kin_time at)
 {
     struct kin__sup *sup = child->sup;
     struct kin__plan plan = kin__plan_of(sup->strategy, child->rank);
@@ -182,7 +182,7 @@ static void begin_plan(struct kin__child *child, kin_time at)
     sup->cursor = sup->order.prev;
     kin__sup_alarm_off(sup, &sup->plan_alarm);
     for (struct kin__list *link = sup->order.prev; link != &sup->order; link = link->prev) {
-        struct kin__child *other = kin__child_of(link);
+        struct kin__kid *other = kin__child_of(link);
         if (other->rank < plan.first)
             break;
         if (kin__plan_has(plan, other->rank) && other->state == KIN__CHILD_REST &&
@@ -193,7 +193,7 @@ static void begin_plan(struct kin__child *child, kin_time at)
 
 /* The child rests and will be started again at this time, in the way of its strategy
  * [SUP-RESTART-CHILD]. */
-static void schedule(struct kin__child *child, kin_time at, kin_time now)
+static void schedule(struct kin__kid *child, kin_time at, kin_time now)
 {
     struct kin__sup *sup = child->sup;
     child->rest = KIN__REST_DONE;
@@ -212,7 +212,7 @@ static void schedule(struct kin__child *child, kin_time at, kin_time now)
 }
 
 /* One restart too many [SUP-BUDGET-EXCEEDED]. */
-static void exhaust(struct kin__child *child, kin_time now)
+static void exhaust(struct kin__kid *child, kin_time now)
 {
     static const struct kin_backoff usual = {KIN_SEC(1), KIN_SEC(60), 200, 0};
     struct kin__sup *sup = child->sup;
@@ -241,7 +241,7 @@ static void exhaust(struct kin__child *child, kin_time now)
 
 /* The child failed, or a start that should have brought it back: it is started again if it may be.
  * One entry in the history, whatever the plan restarts [D16]. */
-static void restart(struct kin__child *child)
+static void restart(struct kin__kid *child)
 {
     struct kin__sup *sup = child->sup;
     kin_time now = kin__clock_now();
@@ -256,7 +256,7 @@ static void restart(struct kin__child *child)
 /* ---- ends of children ---- */
 
 /* A permanent child is lost to a cancel or a panic [D7]. */
-static void report_lost(const struct kin__child *child)
+static void report_lost(const struct kin__kid *child)
 {
     char memory[256];
     struct kin__text text;
@@ -276,7 +276,7 @@ static void shut_down_with(struct kin__sup *sup)
 }
 
 /* What the end of a child that nobody had asked means [SUP-CHILD-FAILED]. It rests. */
-static void judge(struct kin__child *child)
+static void judge(struct kin__kid *child)
 {
     struct kin__sup *sup = child->sup;
     enum kin__verdict verdict = kin__plan_verdict(child->restart, child->severity, child->is_quiet,
@@ -310,7 +310,7 @@ static void judge(struct kin__child *child)
 }
 
 /* The child has been told to stop, and is over. */
-static void consume(struct kin__child *child, bool is_terminated)
+static void consume(struct kin__kid *child, bool is_terminated)
 {
     struct kin__sup *sup = child->sup;
     if (sup->mode == KIN__SUP_CLOSING) {
@@ -326,7 +326,7 @@ static void consume(struct kin__child *child, bool is_terminated)
 }
 
 /* A child that ran is over. */
-static void child_ended(struct kin__child *child, enum kin_severity severity, int status)
+static void child_ended(struct kin__kid *child, enum kin_severity severity, int status)
 {
     struct kin__sup *sup = child->sup;
     bool is_terminated = child->is_terminated;
@@ -351,7 +351,7 @@ static void child_ended(struct kin__child *child, enum kin_severity severity, in
     }
 }
 
-bool kin__sup_terminate(struct kin__child *child)
+bool kin__sup_terminate(struct kin__kid *child)
 {
     if (child->state == KIN__CHILD_REST) {
         leave_be(child, KIN__REST_TERMINATED);
@@ -366,7 +366,7 @@ bool kin__sup_terminate(struct kin__child *child)
 /* ---- starts of children ---- */
 
 /* The start of a child that was to be restarted has failed or was declined. */
-static void restart_failed(struct kin__child *child)
+static void restart_failed(struct kin__kid *child)
 {
     kin__child_answer_start(child, child->status);
     if (child->status == KIN_IGNORE) {
@@ -380,7 +380,7 @@ static void restart_failed(struct kin__child *child)
 
 /* The first start of a child, or one by hand, has failed or was declined: whoever asked for it is
  * told, and nothing else happens. */
-static void start_failed(struct kin__child *child)
+static void start_failed(struct kin__kid *child)
 {
     bool is_declined = child->status == KIN_IGNORE;
     bool leaves = is_passing(child) || (child->is_new && !is_declined);
@@ -392,7 +392,7 @@ static void start_failed(struct kin__child *child)
 }
 
 /* A start is over, and there is no child. */
-static void start_ended(struct kin__child *child)
+static void start_ended(struct kin__kid *child)
 {
     struct kin__sup *sup = child->sup;
     bool is_terminated = child->is_terminated;
@@ -429,7 +429,7 @@ static void start_ended(struct kin__child *child)
 }
 
 /* A start is over, and there is one. */
-static void start_succeeded(struct kin__child *child)
+static void start_succeeded(struct kin__kid *child)
 {
     struct kin__sup *sup = child->sup;
     bool was_asked = child->asked != KIN__CHILD_UNASKED;
@@ -461,7 +461,7 @@ static void start_succeeded(struct kin__child *child)
 static void go_on_starting(struct kin__sup *sup)
 {
     for (; sup->cursor != &sup->order; sup->cursor = sup->cursor->next) {
-        struct kin__child *child = kin__child_of(sup->cursor);
+        struct kin__kid *child = kin__child_of(sup->cursor);
         if (child->state == KIN__CHILD_STARTING)
             return;
         if (child->state == KIN__CHILD_REST && child->rest == KIN__REST_FRESH && !child->is_late) {
@@ -475,7 +475,7 @@ static void go_on_starting(struct kin__sup *sup)
     struct kin__list *link;
     /* ends: nobody is late any more */
     while (sup->mode == KIN__SUP_RUNNING && (link = kin__list_pop_front(&sup->late))) {
-        struct kin__child *child = KIN__CONTAINER_OF(link, struct kin__child, late);
+        struct kin__kid *child = KIN__CONTAINER_OF(link, struct kin__kid, late);
         child->is_late = false;
         judge(child);
     }
@@ -485,7 +485,7 @@ static void go_on_starting(struct kin__sup *sup)
 static bool go_on_stopping(struct kin__sup *sup, uint64_t first, uint64_t last)
 {
     for (; sup->cursor != &sup->order; sup->cursor = sup->cursor->prev) {
-        struct kin__child *child = kin__child_of(sup->cursor);
+        struct kin__kid *child = kin__child_of(sup->cursor);
         if (child->rank < first)
             break;
         if (child->state == KIN__CHILD_REST || child->rank > last)
@@ -501,7 +501,7 @@ static bool go_on_stopping(struct kin__sup *sup, uint64_t first, uint64_t last)
 static void go_on_restarting(struct kin__sup *sup)
 {
     for (; sup->cursor != &sup->order; sup->cursor = sup->cursor->next) {
-        struct kin__child *child = kin__child_of(sup->cursor);
+        struct kin__kid *child = kin__child_of(sup->cursor);
         if (child->rank > sup->plan.last)
             break;
         if (child->state == KIN__CHILD_STARTING)
@@ -595,7 +595,7 @@ static void on_unused(const void *arg)
 
 static int on_note(struct kin_server *s, void *state, struct kin__note *note)
 {
-    struct kin__child *child = KIN__CONTAINER_OF(note, struct kin__child, note);
+    struct kin__kid *child = KIN__CONTAINER_OF(note, struct kin__kid, note);
     struct kin__sup *sup = sup_of(state);
     (void)s;
     look_at_nursery(sup);
@@ -616,7 +616,7 @@ static int on_info(struct kin_server *s, void *state, const struct kin_info *inf
     if (!sup || info->kind != KIN_INFO_DOWN)
         return 0;
     look_at_nursery(sup);
-    struct kin__child *child =
+    struct kin__kid *child =
         kin__child_by_task(sup, info->u.down.who.id, info->u.down.ref.id);
     if (!child)
         return 0;
@@ -625,7 +625,7 @@ static int on_info(struct kin_server *s, void *state, const struct kin_info *inf
 }
 
 /* The alarm of one child. */
-static void ring(struct kin__child *child)
+static void ring(struct kin__kid *child)
 {
     if (child->is_blind) {
         if (kin__child_is_gone(child))
@@ -649,7 +649,7 @@ static int on_alarm(struct kin_server *s, void *state)
         if (first == &sup->plan_alarm)
             sup->phase = KIN__PLAN_STARTS;
         else
-            ring(KIN__CONTAINER_OF(first, struct kin__child, alarm));
+            ring(KIN__CONTAINER_OF(first, struct kin__kid, alarm));
     }
     return kin__sup_go_on(sup);
 }

@@ -62,7 +62,7 @@ struct kin__order {
         KIN__ORDER_COUNT
     } kind;
     struct kin_reply *reply;  /* moved, once it waits */
-    struct kin__child *child; /* of START: the record, made by the caller */
+    struct kin__kid *child; /* of START: the record, made by the caller */
     struct kin_addr addr;
     size_t cap;
     char name[];
@@ -75,12 +75,12 @@ struct kin__answer {
     struct kin_child_info *infos; /* of WHICH: the caller's to free */
 };
 
-struct kin__child {
+struct kin__kid {
     struct kin__sup *sup;
     struct kin__list order; /* in sup->order; the rank says where */
     uint64_t rank;
     size_t index; /* among the children that the supervisor was started with */
-    struct kin__child *name_next, *task_next; /* in the tables */
+    struct kin__kid *name_next, *task_next; /* in the tables */
     struct kin__heap_node alarm; /* in sup->alarms: the next step of the shutdown, or a restart */
 
     /* the spec; the strings and the argument are in the same block */
@@ -155,16 +155,16 @@ struct kin__sup {
     enum kin_child_stopped on_child_stopped;
     unsigned max_children;
     struct kin_backoff reset_backoff;
-    struct kin__child *template_; /* of KIN_TEMPLATE, if it was given */
+    struct kin__kid *template_; /* of KIN_TEMPLATE, if it was given */
     struct kin__history history;
     int64_t reset_delay; /* of the last reset, */
     kin_time reset_at;   /* and when that was over */
     struct kin__rng rng;
     struct kin__hash_key key;
 
-    struct kin__list order; /* struct kin__child, in the order of their starts */
+    struct kin__list order; /* struct kin__kid, in the order of their starts */
     uint64_t rank_last;
-    struct kin__child **by_name, **by_task; /* tables of mask + 1 chains each */
+    struct kin__kid **by_name, **by_task; /* tables of mask + 1 chains each */
     size_t mask;
     struct kin__heap alarms; /* room for all children and the plan */
     uint64_t alarm_seq;
@@ -183,9 +183,9 @@ struct kin__sup {
     struct kin__list late; /* STARTING: children that ended meanwhile, the first one first */
 };
 
-static inline struct kin__child *kin__child_of(struct kin__list *link)
+static inline struct kin__kid *kin__child_of(struct kin__list *link)
 {
-    return KIN__CONTAINER_OF(link, struct kin__child, order);
+    return KIN__CONTAINER_OF(link, struct kin__kid, order);
 }
 
 /* What makes a server a supervisor. */
@@ -202,45 +202,45 @@ bool kin__child_spec_is_valid(const struct kin_child_spec *spec, enum kin_strate
                               enum kin_auto_shutdown auto_shutdown);
 /* A record with copies of what the spec points at; of no supervisor yet. spec may lack a start.
  * NULL: no memory. */
-struct kin__child *kin__child_make(const struct kin_child_spec *spec);
-void kin__child_unmake(struct kin__child *child);
+struct kin__kid *kin__child_make(const struct kin_child_spec *spec);
+void kin__child_unmake(struct kin__kid *child);
 /* Its spec again, with the strings of the record. */
-struct kin_child_spec kin__child_spec(const struct kin__child *child);
+struct kin_child_spec kin__child_spec(const struct kin__kid *child);
 /* Room for one child more in the tables and for its alarm; false: no memory. */
 bool kin__sup_reserve(struct kin__sup *sup);
 /* The child is the supervisor's, as the last of the order. There is room. */
-void kin__child_enter(struct kin__sup *sup, struct kin__child *child);
+void kin__child_enter(struct kin__sup *sup, struct kin__kid *child);
 /* It rests, and is the supervisor's no more: gives it back. */
-void kin__child_remove(struct kin__child *child);
-struct kin__child *kin__child_by_name(struct kin__sup *sup, const char *name);
+void kin__child_remove(struct kin__kid *child);
+struct kin__kid *kin__child_by_name(struct kin__sup *sup, const char *name);
 /* A child that runs as this task, and is watched by this monitor; 0: by any. */
-struct kin__child *kin__child_by_task(struct kin__sup *sup, uint64_t task, uint64_t ref);
-void kin__child_task_enter(struct kin__child *child);
-void kin__child_task_leave(struct kin__child *child);
+struct kin__kid *kin__child_by_task(struct kin__sup *sup, uint64_t task, uint64_t ref);
+void kin__child_task_enter(struct kin__kid *child);
+void kin__child_task_leave(struct kin__kid *child);
 /* Changes where it stands, and what is counted of that. */
-void kin__child_set(struct kin__child *child, enum kin__child_state state, bool is_wanted);
-enum kin_child_state kin__child_shown(const struct kin__child *child);
+void kin__child_set(struct kin__kid *child, enum kin__child_state state, bool is_wanted);
+enum kin_child_state kin__child_shown(const struct kin__kid *child);
 void kin__sup_alarm_set(struct kin__sup *sup, struct kin__heap_node *alarm, kin_time at);
 void kin__sup_alarm_off(struct kin__sup *sup, struct kin__heap_node *alarm);
 
 /* ---- sup_child.c ---- */
 
 /* Starts it; its note comes, whatever happens. It rests. */
-void kin__child_start(struct kin__child *child);
+void kin__child_start(struct kin__kid *child);
 /* The start function has returned an address: the child is watched from now on. False: it cannot
  * be, and was asked to stop; the alarm looks for its end. */
-bool kin__child_adopt(struct kin__child *child);
+bool kin__child_adopt(struct kin__kid *child);
 /* Asks it to stop, or the task that starts it. The first step of the ladder [SUP-CANCEL-CHILD]. */
-void kin__child_stop(struct kin__child *child);
+void kin__child_stop(struct kin__kid *child);
 /* The time of the last step is over: the next one. */
-void kin__child_hurry(struct kin__child *child);
+void kin__child_hurry(struct kin__kid *child);
 /* From the second step of the ladder to the report, in ns; tests make it shorter before they run
  * anything. */
 extern int64_t kin__sup_report_ns;
 /* Of one that could not be watched: whether it is over. If not, the alarm comes again. */
-bool kin__child_is_gone(struct kin__child *child);
+bool kin__child_is_gone(struct kin__kid *child);
 /* Its task is over: nothing is kept of it but how it ended. */
-void kin__child_rested(struct kin__child *child);
+void kin__child_rested(struct kin__kid *child);
 
 /* Half of every part that has a limit. */
 struct kin_budget kin__half_of(const struct kin_budget *left);
@@ -249,7 +249,7 @@ struct kin_budget kin__half_of(const struct kin_budget *left);
 
 /* Somebody wants its end. True: it rests, and may be gone. False: its waiters are answered when it
  * is over. */
-bool kin__sup_terminate(struct kin__child *child);
+bool kin__sup_terminate(struct kin__kid *child);
 /* What a callback ends with: goes on with whatever is under way, and sets the alarm. */
 int kin__sup_go_on(struct kin__sup *sup);
 
@@ -258,8 +258,8 @@ int kin__sup_go_on(struct kin__sup *sup);
 int kin__sup_request(struct kin_server *s, void *state, const void *req, size_t size,
                      struct kin_reply *reply);
 /* Its start is over with this: 0, or why not. Whoever waits for it is told. */
-void kin__child_answer_start(struct kin__child *child, int status);
+void kin__child_answer_start(struct kin__kid *child, int status);
 /* It is over: whoever waits for that is told. */
-void kin__child_answer_end(struct kin__child *child);
+void kin__child_answer_end(struct kin__kid *child);
 
 #endif

@@ -54,7 +54,7 @@ KIN_TEST(a_record_holds_copies_of_all_that_its_spec_points_at, "")
                                   .depends_on = on,
                                   .backoff = {1, 2, 3, 4}};
     memset(bytes, 0xab, sizeof bytes);
-    struct kin__child *child = kin__child_make(&spec);
+    struct kin__kid *child = kin__child_make(&spec);
     EXPECT(child != NULL);
     memset(name, 0, sizeof name);
     memset(on_one, 0, sizeof on_one);
@@ -85,7 +85,7 @@ KIN_TEST(a_record_holds_copies_of_all_that_its_spec_points_at, "")
 /* ---- against an array ---- */
 
 struct model {
-    struct kin__child *child; /* NULL: there is none of this number */
+    struct kin__kid *child; /* NULL: there is none of this number */
     enum kin__child_state state;
     bool is_wanted, is_significant;
 };
