@@ -37,12 +37,14 @@ static int nested(void *arg)
     (void)arg;
     KIN_NURSERY(outer);
     EXPECT_EQ(kin_shutdown_on_signals(&outer), 0);
+    /* who is told comes one after the other: the outer one is still there when it is its turn */
+    EXPECT_EQ(kin_spawn(&outer, sleep_for_ever, &running), 0);
     {
         KIN_NURSERY(inner);
         EXPECT_EQ(kin_shutdown_on_signals(&inner), 0);
         EXPECT_EQ(kin__signal_watches(), 2);
         EXPECT_EQ(kin_spawn(&inner, sleep_for_ever, &running), 0);
-        await(&running, 1);
+        await(&running, 2);
         EXPECT_EQ(kill(getpid(), SIGINT), 0);
         EXPECT_EQ(kin_nursery_join(&inner, NULL), KIN_CANCELLED);
     }
