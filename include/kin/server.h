@@ -139,7 +139,8 @@ struct kin_server_options {
  *         (void)s;
  *         if (size == sizeof *sum)
  *             *sum += *(const long *)req;
- *         return kin_reply_send(reply, sum, sizeof *sum);
+ *         kin_ignore(kin_reply_send(reply, sum, sizeof *sum));
+ *         return 0;
  *     }
  *
  *     int start_counter(struct kin_nursery *n, struct kin_addr *out)
@@ -357,7 +358,8 @@ KIN_API KIN_MUST_USE int kin_cast(struct kin_addr to, const void *msg, size_t si
  * Example:
  *     int echo(struct kin_reply *reply, const void *req, size_t size)
  *     {
- *         return kin_reply_send(reply, req, size);
+ *         kin_ignore(kin_reply_send(reply, req, size));
+ *         return 0;
  *     }
  *
  * From:    anywhere
@@ -379,9 +381,10 @@ KIN_API int kin_reply_send(struct kin_reply *reply, const void *rep, size_t size
  * Example:
  *     int answer_later(struct kin_reply **waiting, struct kin_reply *reply)
  *     {
- *         if (*waiting)
- *             return kin_reply_abort(reply, KIN_FULL);
- *         return kin_reply_move(reply, waiting);
+ *         if (!*waiting)
+ *             return kin_reply_move(reply, waiting);
+ *         kin_ignore(kin_reply_abort(reply, KIN_FULL));
+ *         return 0;
  *     }
  *
  *     void answer_now(struct kin_reply **waiting, int number)
@@ -406,7 +409,8 @@ KIN_API KIN_MUST_USE int kin_reply_move(struct kin_reply *reply, struct kin_repl
  * Example:
  *     int refuse(struct kin_reply *reply)
  *     {
- *         return kin_reply_abort(reply, KIN_UNSUPPORTED);
+ *         kin_ignore(kin_reply_abort(reply, KIN_UNSUPPORTED));
+ *         return 0;
  *     }
  *
  * From:    anywhere
