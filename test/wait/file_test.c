@@ -5,6 +5,7 @@
  * Method: white box: the only thread for files is kept busy while a descriptor is closed and its
  * number is used again; rings that lack something or fail.
  */
+#include "api/descriptors.h"
 #include "api/in_runtime.h"
 
 #include "plat/plat.h"
@@ -14,8 +15,6 @@
 #include <kin/file.h>
 
 #include <unistd.h>
-
-#define NUMBER 200 /* nobody else gets it: the system gives the lowest that are free */
 
 struct gate {
     _Atomic int started, may_go;
@@ -54,16 +53,16 @@ static int close_under_it(void *arg)
     (void)arg;
     int made = kin_test_mkstemp(path);
     EXPECT_GE(made, 0);
-    call.fd = dup2(made, NUMBER);
-    EXPECT_EQ(call.fd, NUMBER);
+    call.fd = dup2(made, NUMBER_OF_OURS);
+    EXPECT_EQ(call.fd, NUMBER_OF_OURS);
     KIN_NURSERY(n);
     EXPECT_EQ(kin_spawn(&n, hold_thread, &gate), 0);
     await(&gate.started, 1);
     EXPECT_EQ(kin_spawn(&n, sync_it, &call), 0);
     await_parked(2, "file"); /* the one that holds the thread, and the one that waits for it */
     EXPECT_EQ(kin_close(call.fd), 0);
-    int again = dup2(made, NUMBER);
-    EXPECT_EQ(again, NUMBER);
+    int again = dup2(made, NUMBER_OF_OURS);
+    EXPECT_EQ(again, NUMBER_OF_OURS);
     atomic_store(&gate.may_go, 1);
     EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
     EXPECT_EQ(call.status, KIN_CLOSED);
