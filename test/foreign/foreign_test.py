@@ -87,7 +87,7 @@ def settled(server, wanted):
 
 
 class Page(http.server.BaseHTTPRequestHandler):
-    """GET: a large page; POST: the digest of what came."""
+    """GET: a large page; POST and PUT: the digest of what came."""
     protocol_version = "HTTP/1.1"
 
     def answer(self, body):
@@ -99,9 +99,19 @@ class Page(http.server.BaseHTTPRequestHandler):
     def do_GET(self):  # pylint: disable=invalid-name
         self.answer(LARGE)
 
+    def chunks(self):
+        """The body of a sender that does not know its length before."""
+        while size := int(self.rfile.readline(), 16):
+            yield self.rfile.read(size)
+            self.rfile.readline()
+        self.rfile.readline()
+
     def do_POST(self):  # pylint: disable=invalid-name
-        body = self.rfile.read(int(self.headers["Content-Length"]))
+        length = self.headers["Content-Length"]
+        body = self.rfile.read(int(length)) if length else b"".join(self.chunks())
         self.answer(hashlib.sha256(body).hexdigest().encode())
+
+    do_PUT = do_POST
 
     def log_message(self, *_args):
         pass
@@ -214,9 +224,13 @@ def test_proxy_curl():
         expect(run(curl + [url]), LARGE)
         digest = hashlib.sha256(LARGE).hexdigest().encode()
         expect(run(curl + ["--data-binary", "@-", url], LARGE), digest)
+        expect(run(curl + ["-T", "-", url], LARGE), digest)  # in chunks
         expect(run(curl + ["--limit-rate", "4M", url]), LARGE)  # a slow reader
         with tempfile.TemporaryDirectory() as directory:
             paths = [os.path.join(directory, str(i)) for i in range(12)]
+            with open(paths[0], "wb") as file:
+                file.write(LARGE)
+            expect(run(curl + ["-T", paths[0], url]), digest)  # once the server says to go on
             run(curl + ["-Z"] + [word for path in paths for word in ("-o", path, url)])
             for path in paths:
                 with open(path, "rb") as file:
