@@ -52,9 +52,10 @@ KIN_BEGIN_DECLS
  * Parks:   yes
  * Cancel:  until @fn has started, never after
  * Budget:  1 op; needs KIN_CAP_BLOCKING
- * Returns: 0 when @fn has run; otherwise it has not: KIN_TIMEOUT, KIN_CANCELLED, KIN_BUDGET,
- *          KIN_NOCAP, KIN_NOTASK, -EINVAL when @fn is NULL, -EAGAIN or -ENOMEM when not one thread
- *          can be started
+ * Returns: 0 when @fn has run; KIN_WORKER when it has ended its thread (pthread_exit) instead of
+ *          returning; otherwise it has not run: KIN_TIMEOUT, KIN_CANCELLED, KIN_BUDGET, KIN_NOCAP,
+ *          KIN_NOTASK, -EINVAL when @fn is NULL, -EAGAIN or -ENOMEM when not one thread can be
+ *          started
  */
 KIN_API KIN_MUST_USE int kin_blocking(kin_task_fn *fn, void *arg, int *result, kin_time deadline);
 

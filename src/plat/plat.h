@@ -31,6 +31,9 @@ struct kin__thread {
 int kin__thread_start(struct kin__thread *thread, void (*fn)(void *), void *arg, size_t stack_bytes,
                       const char *name);
 void kin__thread_join(struct kin__thread *thread);
+/* Calls fn(arg). If that ends the thread instead of returning (pthread_exit), gone(arg) is called
+ * on it as one of its last acts; it may take locks and start threads. */
+void kin__thread_call(void (*fn)(void *), void (*gone)(void *), void *arg);
 /* CPU time the thread has used so far in ns; -errno when it cannot be told. */
 int64_t kin__thread_cpu_ns(const struct kin__thread *thread);
 /* Whether the thread sleeps in the kernel right now, as against running or waiting for a CPU. */

@@ -19,6 +19,9 @@
  * Two pools, because foreign code may take all threads for ever while waiting for a task, which in
  * turn wants to read a file: kin's own calls end without anybody's doing and have their own.
  *
+ * A function may end its thread (pthread_exit). Then its call answers KIN_WORKER, and the thread is
+ * one that has ended by itself.
+ *
  * A thread that has ended by itself is joined by whoever uses its place next, or with the rest when
  * the last runtime ends: all jobs are over by then, because their tasks are.
  */
@@ -174,12 +177,25 @@ static struct job *next_job(struct slot *slot, struct job *over)
     return job ? job : rest(slot);
 }
 
+/* What a thread is at. */
+struct run {
+    struct slot *slot;
+    struct job *job;
+};
+
+static void run_job(void *arg)
+{
+    struct run *run = arg;
+    run->job->fn(run->job->arg);
+}
+
+static void lose_thread(void *arg);
+
 static void slot_main(void *arg)
 {
-    struct slot *slot = arg;
-    struct job *job = NULL;
-    while ((job = next_job(slot, job))) /* ends: when it has idled for long */
-        job->fn(job->arg);
+    struct run run = {.slot = arg};
+    while ((run.job = next_job(run.slot, run.job))) /* ends: when it has idled for long */
+        kin__thread_call(run_job, lose_thread, &run);
 }
 
 /* ---- jobs ---- */
@@ -243,6 +259,14 @@ static int give_place_back(struct slot *slot, struct job *job, int rc, bool may_
     return rc;
 }
 
+/* Starts the thread of a place that was taken for the job. 0 when it is started or in line. */
+static int start_thread(struct slot *place, struct job *job, bool may_wait)
+{
+    kin__thread_join(&place->thread); /* one that has ended there before */
+    int rc = kin__thread_start(&place->thread, slot_main, place, STACK_BYTES, "kin-block");
+    return rc < 0 ? give_place_back(place, job, rc, may_wait) : 0;
+}
+
 /* Starts the job, or puts it in line. 0, KIN_TIMEOUT when it would have to wait and may not, or why
  * there is no thread at all. */
 static int submit(struct pool *pool, struct job *job, bool may_wait)
@@ -257,9 +281,45 @@ static int submit(struct pool *pool, struct job *job, bool may_wait)
         kin__futex_wake(&idle->wake, 1);
     if (!place)
         return is_refused ? KIN_TIMEOUT : 0;
-    kin__thread_join(&place->thread); /* one that has ended there before */
-    int rc = kin__thread_start(&place->thread, slot_main, place, STACK_BYTES, "kin-block");
-    return rc < 0 ? give_place_back(place, job, rc, may_wait) : 0;
+    return start_thread(place, job, may_wait);
+}
+
+/* A place for the first in line, in which somebody leaves instead of coming back for it; NULL: the
+ * line is empty, or the others see to it. */
+static struct slot *take_place_for_first_locked(struct pool *pool)
+{
+    struct job *job = take_first_locked(pool);
+    struct slot *place = job ? take_place_locked(pool, job) : NULL;
+    if (job && !place) { /* others are at work: there is a limit, and it is reached */
+        KIN__ASSERT(pool->threads > 0, "house");
+        job->state = WAITING;
+        kin__list_push_front(&pool->line, &job->link);
+    }
+    return place;
+}
+
+/* The function has ended its thread. Its task hears of it, and the first in line gets a thread in
+ * place of this one. The slot is free for others only then: nobody joins a thread that waits for
+ * one that is joined, nor itself. */
+static void lose_thread(void *arg)
+{
+    const struct run *run = arg;
+    struct pool *pool = run->slot->pool;
+    struct kin__wakes wakes = {0};
+    lock_pool(pool);
+    finish_locked(run->job, KIN_WORKER, &wakes);
+    pool->threads--;
+    struct slot *place = take_place_for_first_locked(pool);
+    struct job *first = place ? place->job : NULL;
+    run->slot->state = ENDED;
+    unlock_pool(pool);
+    int rc = place ? start_thread(place, first, true) : 0;
+    if (rc < 0) {
+        lock_pool(pool);
+        finish_locked(first, rc, &wakes);
+        unlock_pool(pool);
+    }
+    kin__wakes_run(&wakes);
 }
 
 /* ---- the waitable ---- */

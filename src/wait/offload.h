@@ -19,9 +19,9 @@ enum kin__offload_kind {
 
 /* Runs fn(arg) on another thread and parks the running task until it is over. The deadline, the
  * task's pushed one and a cancellation hold until fn starts; after that the call waits for fn,
- * whatever comes. 0 when fn has run; otherwise it has not and will not: KIN_TIMEOUT (with deadline
- * 0 or one that has passed: no thread was free), KIN_CANCELLED, KIN_NOTASK, -EAGAIN or -ENOMEM when
- * not even one thread can be had. */
+ * whatever comes. 0 when fn has run, KIN_WORKER when it has ended its thread; otherwise it has not
+ * run and will not: KIN_TIMEOUT (with deadline 0 or one that has passed: no thread was free),
+ * KIN_CANCELLED, KIN_NOTASK, -EAGAIN or -ENOMEM when not even one thread can be had. */
 int kin__offload(enum kin__offload_kind kind, void (*fn)(void *), void *arg, kin_time deadline);
 
 /* A runtime begins, a runtime has ended. With the last one the threads end too; true: it was the

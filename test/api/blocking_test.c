@@ -8,11 +8,17 @@
 
 #include <kin/blocking.h>
 
+#include <pthread.h>
 #include <unistd.h>
 
 static int give_back(void *arg)
 {
     return *(int *)arg;
+}
+
+static int end_the_thread(void *arg)
+{
+    pthread_exit(arg);
 }
 
 static int return_what_it_returned(void *arg)
@@ -27,6 +33,7 @@ static int return_what_it_returned(void *arg)
     }
     int result = 99;
     EXPECT_EQ(kin_blocking(NULL, NULL, &result, KIN_NEVER), -EINVAL);
+    EXPECT_EQ(kin_blocking(end_the_thread, NULL, &result, KIN_NEVER), KIN_WORKER);
     EXPECT_EQ(result, 99);
     return 0;
 }

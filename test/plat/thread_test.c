@@ -142,6 +142,45 @@ KIN_TEST(a_thread_has_the_stack_it_was_promised, "")
     EXPECT_EQ(touched, 1);
 }
 
+struct calls {
+    bool leaves;
+    int called, gone, returned;
+};
+
+static void be_called(void *arg)
+{
+    struct calls *calls = arg;
+    calls->called++;
+    if (calls->leaves)
+        pthread_exit(NULL);
+}
+
+static void be_told(void *arg)
+{
+    struct calls *calls = arg;
+    calls->gone++;
+}
+
+static void call_one(void *arg)
+{
+    struct calls *calls = arg;
+    kin__thread_call(be_called, be_told, calls);
+    calls->returned++;
+}
+
+KIN_TEST(a_function_that_ends_its_thread_is_told_of, "")
+{
+    for (int leaves = 0; leaves <= 1; leaves++) {
+        struct calls calls = {.leaves = leaves};
+        struct kin__thread thread = {0};
+        EXPECT_EQ(kin__thread_start(&thread, call_one, &calls, 65536, "test"), 0);
+        kin__thread_join(&thread);
+        EXPECT_EQ(calls.called, 1);
+        EXPECT_EQ(calls.gone, leaves);
+        EXPECT_EQ(calls.returned, !leaves);
+    }
+}
+
 KIN_TEST(an_impossible_stack_is_an_error, "")
 {
     struct kin__thread thread;

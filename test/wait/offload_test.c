@@ -375,6 +375,73 @@ KIN_TEST(without_a_thread_the_call_says_so, "")
     EXPECT_EQ(run_reporting(1, lack_threads, NULL, NULL), 0);
 }
 
+/* ---- functions that end their thread ---- */
+
+static void leave_at(void *arg)
+{
+    wait_at(arg);
+    pthread_exit(NULL);
+}
+
+static int call_and_leave(void *arg)
+{
+    struct caller *caller = arg;
+    caller->status = kin__offload(KIN__OFFLOAD_CALL, leave_at, caller->gate, caller->deadline);
+    return 0;
+}
+
+static int lose_threads(void *arg)
+{
+    struct gate open = {.may_go = 1};
+    int count = 0;
+    (void)arg;
+    for (int i = 0; i < 10; i++) {
+        EXPECT_EQ(kin__offload(KIN__OFFLOAD_CALL, leave_at, &open, KIN_NEVER), KIN_WORKER);
+        EXPECT_EQ(open.done, i + 1);
+        EXPECT_EQ(kin__offload_threads(), 0);
+        if (i % 2)
+            EXPECT_EQ(kin__offload(KIN__OFFLOAD_CALL, add_one, &count, KIN_NEVER), 0);
+    }
+    EXPECT_EQ(count, 5);
+    return 0;
+}
+
+/* The only thread is lost while others stand in line for it: somebody else comes for them. */
+static int lose_the_only_thread(void *arg)
+{
+    struct gate gates[4] = {{0}, {.may_go = 1}, {.may_go = 1}, {.may_go = 1}};
+    struct caller callers[4];
+    bool has_threads = !arg;
+    KIN_NURSERY(n);
+    for (int i = 0; i < 4; i++) { /* every second one leaves */
+        callers[i] = (struct caller){&gates[i], KIN_NEVER, -1};
+        EXPECT_EQ(kin_spawn(&n, i % 2 ? call_it : call_and_leave, &callers[i]), 0);
+        await_parked(i + 1, "blocking call");
+    }
+    await(&gates[0].started, 1);
+    if (!has_threads)
+        kin__plat_fail_after(1, true);
+    atomic_store(&gates[0].may_go, 1);
+    EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
+    kin__plat_fail_after(0, false);
+    EXPECT_EQ(callers[0].status, KIN_WORKER);
+    for (int i = 1; i < 4; i++) {
+        EXPECT_EQ(gates[i].done, has_threads);
+        EXPECT_EQ(callers[i].status, !has_threads ? -EAGAIN : i % 2 ? 0 : KIN_WORKER);
+    }
+    return 0;
+}
+
+KIN_TEST(a_function_that_ends_its_thread_is_over, "")
+{
+    kin__offload_limit(1, KIN_SEC(1));
+    for (unsigned workers = 1; workers <= 2; workers++) {
+        EXPECT_EQ(run_reporting(workers, lose_threads, NULL, NULL), 0);
+        EXPECT_EQ(run_reporting(workers, lose_the_only_thread, NULL, NULL), 0);
+        EXPECT_EQ(run_reporting(workers, lose_the_only_thread, "without threads", NULL), 0);
+    }
+}
+
 /* ---- several runtimes ---- */
 
 static void *run_alone(void *arg)

@@ -141,6 +141,13 @@ int kin__thread_start(struct kin__thread *thread, void (*fn)(void *), void *arg,
     return rc;
 }
 
+void kin__thread_call(void (*fn)(void *), void (*gone)(void *), void *arg)
+{
+    pthread_cleanup_push(gone, arg);
+    fn(arg);
+    pthread_cleanup_pop(0);
+}
+
 void kin__thread_join(struct kin__thread *thread)
 {
     if (!thread->handle)
