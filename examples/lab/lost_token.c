@@ -36,7 +36,8 @@ static int on_customer(struct kin_server *s, void *state, const void *req, size_
         return kin_reply_move(reply, &baker->waiting[place]);
     }
     baker->loaves--;
-    return kin_reply_send(reply, NULL, 0);
+    kin_ignore(kin_reply_send(reply, NULL, 0)); /* KIN_GONE: the customer has left */
+    return 0;
 }
 
 static int on_loaf(struct kin_server *s, void *state, const void *msg, size_t size)
@@ -51,9 +52,9 @@ static int on_loaf(struct kin_server *s, void *state, const void *msg, size_t si
     baker->waiting[0] = baker->waiting[1];
     baker->waiting[1] = NULL;
     baker->count -= baker->is_fixed;
-    int rc = kin_reply_send(first, NULL, 0);
+    kin_ignore(kin_reply_send(first, NULL, 0));
     kin_reply_drop(first);
-    return rc;
+    return 0;
 }
 
 static int buy(void *baker)
