@@ -18,10 +18,10 @@
  *     shard's lock, then party's lock               giving a name up
  *
  * The clock decides and not the timer: a lease is over at its deadline for everybody who looks,
- * though the timer that tells the holder may come a moment later [REG-EXPIRE]. A timer that comes
- * too late finds that the frame of the lease has another name; frames are never unmapped, and their
- * number of the shard is stored after the name has changed, so that either number leads to the
- * right answer.
+ * though the timer that tells the holder may come a moment later [REG-EXPIRE]. A timer knows the
+ * shard, which is there for as long as the runtime, and the name of the lease's frame: one that
+ * comes too late finds that the frame has another name by now, for that changes under the lock of
+ * this shard and is never the same again; frames are never unmapped.
  *
  * Buckets are split one at a time (linear hashing), one or two with each name that comes in, so
  * that no lock is ever held for as long as a large table takes to copy. Their memory comes in
@@ -56,7 +56,7 @@ struct kin__lease {
     uint64_t holder;         /* a task's number */
     struct kin__lease *next; /* but for the next one in its bucket, */
     kin_time deadline;       /* and for when it ends, KIN_NEVER: never; under the shard's lock */
-    kin__a32 shard;          /* constant until the frame is used again; for late timers */
+    uint32_t shard;          /* constant, too, until the lease is freed */
     bool is_out;             /* it has left the shard; under the shard's lock */
     uint64_t registrar;      /* a task's number; constant, too */
     struct kin__timer timer; /* under the shard's lock, until it is out */
@@ -254,10 +254,9 @@ static struct kin__lease *make_lease(const struct registry *registry, const stru
     lease->note.link.next = NULL;
     kin__timer_init(&lease->timer, KIN_NEVER);
     lease->timer.fire = on_deadline;
-    lease->timer.object = lease;
+    lease->timer.object = place->shard;
     lease->timer.name = kin__load_relaxed(&frame->name); /* relaxed: the caller's own */
-    /* pairs with the acquire in on_deadline: who sees this number sees that the name is another */
-    kin__store_release(&lease->shard, (uint32_t)(place->shard - registry->shards));
+    lease->shard = (uint32_t)(place->shard - registry->shards);
     return lease;
 }
 
@@ -338,14 +337,12 @@ static void expire(struct shard *shard, struct kin__lease *lease, uint64_t name)
     kin__note_tell_and_unlock(party, &lease->note);
 }
 
-/* The timer of a lease. Its registry is that of the worker: the lease may be another runtime's by
- * now, and that runtime over. */
+/* The timer of a lease, on a worker or on the monitor. It is told the shard: what the frame says
+ * may be of another runtime by now, and that runtime over. */
 static void on_deadline(void *object, uint64_t name)
 {
-    struct kin__lease *lease = object;
-    struct registry *registry = registry_of(kin__worker_self()->sched);
-    uint32_t shard = kin__load_acquire(&lease->shard); /* pairs with the release in make_lease */
-    expire(&registry->shards[shard], lease, name);
+    struct kin__frame *frame = kin__frame_at(KIN__FRAME_LEASE, name);
+    expire(object, KIN__CONTAINER_OF(frame, struct kin__lease, frame), name);
 }
 
 /* Locks the shard and finds the lease of a name whose time is not over. NULL, not locked: there is
@@ -507,8 +504,7 @@ void kin__names_end(struct kin__party *party)
     struct kin__list *link;
     while ((link = kin__list_pop_front(&party->names))) { /* ends: one fewer each time */
         struct kin__lease *lease = KIN__CONTAINER_OF(link, struct kin__lease, link);
-        /* relaxed: constant until it is freed below */
-        struct shard *shard = &registry->shards[kin__load_relaxed(&lease->shard)];
+        struct shard *shard = &registry->shards[lease->shard];
         kin__lock_take(&shard->lock, KIN__RANK_WAIT);
         if (!lease->is_out)
             take_out_locked(shard, lease);

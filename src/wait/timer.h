@@ -34,9 +34,9 @@ static inline void kin__timer_init(struct kin__timer *timer, kin_time deadline)
     timer->fire = NULL;
 }
 
-/* Calls fire(object, name) on a worker of sched at deadline, once, unless it is disarmed before.
- * fire may come late, even after a disarm: it checks the name under the object's lock. The timer is
- * armed by one thread at a time. */
+/* Calls fire(object, name) at deadline, once, unless it is disarmed before: on a worker of sched,
+ * or on its monitor, which is none. fire may come late, even after a disarm: it checks the name
+ * under the object's lock. The timer is armed by one thread at a time. */
 void kin__timer_arm(struct kin__timer *timer, struct kin__sched *sched, kin_time deadline);
 void kin__timer_disarm(struct kin__timer *timer);
 

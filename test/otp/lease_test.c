@@ -88,6 +88,44 @@ KIN_TEST(a_lease_is_over_at_its_deadline_for_everybody_who_looks, "REG-EXPIRE")
     run_on_few(watch_the_clock, NULL);
 }
 
+/* The holder runs on whoever takes the place of the blocked one, when it is told. */
+static int tell_the_blocked(void *arg)
+{
+    int *ends = arg;
+    expect_lost("mine");
+    EXPECT_EQ(write(ends[1], "x", 1), 1);
+    return 0;
+}
+
+static int block_until_it_is_lost(void *arg)
+{
+    struct kin_task_ref holder;
+    int ends[2];
+    char byte;
+    (void)arg;
+    if (kin_in_lab()) /* where nobody is stuck */
+        return 0;
+    EXPECT_EQ(pipe(ends), 0);
+    KIN_NURSERY(n);
+    EXPECT_EQ(kin_spawn_with(&n, NULL, tell_the_blocked, ends, 0, &holder), 0);
+    EXPECT_EQ(kin_register("mine", kin_task_addr(holder), KIN_US(200)), 0);
+    EXPECT_EQ(read(ends[0], &byte, 1), 1); /* in the kernel: only the monitor sees the deadline */
+    EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
+    EXPECT(is_free("mine"));
+    EXPECT_EQ(close(ends[0]), 0);
+    return close(ends[1]);
+}
+
+KIN_TEST(a_lease_runs_out_while_the_only_worker_is_blocked, "REG-EXPIRE C7")
+{
+    struct kin_config config = KIN_CONFIG_INIT;
+    (void)unsetenv("KIN_HARD"); /* the number of workers is the point */
+    config.workers = 1;
+    config.workers_max = 2;
+    for (int i = 0; i < 5; i++)
+        EXPECT_EQ(kin_run(&config, block_until_it_is_lost, NULL), 0);
+}
+
 /* K253, to the tick where that can be had. */
 static int at_the_tick(void *arg)
 {
