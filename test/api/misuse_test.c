@@ -49,7 +49,8 @@ static void use_unopened(bool is_task)
     EXPECT_EQ(kin_nursery_errors(&n, &how, 1), 0);
     EXPECT_EQ(kin_nursery_errors_dropped(&n), 0);
     EXPECT_PTR(kin_nursery_alloc(&n, 16), NULL);
-    EXPECT_EQ(memcmp(&(struct kin_budget){0}, &none, sizeof none), 0);
+    EXPECT(none.ops == 0 && none.memory == 0 && none.spawns == 0 && none.channel_ops == 0 &&
+           none.syscalls == 0);
     EXPECT_EQ(kin_nursery_budget_left(&n).ops, 0);
     EXPECT_EQ(kin_nursery_recharge(&n, none), is_task ? KIN_STALE : KIN_NOTASK);
     EXPECT_EQ(kin_task_join(&n, (struct kin_task_ref){5}, &how, 0),
