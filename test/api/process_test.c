@@ -5,6 +5,7 @@
  * Method: the shell, cat and sleep, with pipes; every way a wait can end and a task can end; after
  * each runtime this process has no child.
  */
+#include "api/descriptors.h"
 #include "api/in_runtime.h"
 
 #include <kin/io.h>
@@ -790,8 +791,9 @@ static int lack_descriptors(void *arg)
     kin_process_destroy(process);
     options.in.kind = options.out.kind = options.err.kind = KIN_STDIO_PIPE;
     EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
-    int first = dup(0);
+    int first = dup(0); /* or one less: another thread may have the lowest for a moment */
     EXPECT_EQ(close(first), 0);
+    int held = count_descriptors();
     for (int more = 0; more <= 12; more++) {
         few = before;
         few.rlim_cur = (rlim_t)(first + more);
@@ -804,9 +806,7 @@ static int lack_descriptors(void *arg)
         if (rc == 0)
             kin_process_destroy(process);
         expect_no_child();
-        int after = dup(0);
-        EXPECT_EQ(after, first);
-        EXPECT_EQ(close(after), 0);
+        EXPECT_EQ(count_descriptors(), held);
     }
     EXPECT_GT(failed, 6);
     EXPECT_GT(worked, 0);
