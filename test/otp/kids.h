@@ -24,7 +24,7 @@ enum order {
 
 struct diary {
     _Atomic int count;
-    char words[DIARY][8];
+    _Atomic uint64_t words[DIARY]; /* up to seven letters each; 0: being written */
 };
 
 struct kid {
@@ -43,18 +43,27 @@ struct kid {
 __attribute__((unused)) static void note(struct diary *diary, char what, const char *name)
 {
     int i = atomic_fetch_add(&diary->count, 1);
+    char word[8] = "";
+    uint64_t letters;
+
+    snprintf(word, sizeof word, "%c%.3s", what, name);
+    memcpy(&letters, word, sizeof letters);
     if (i < DIARY)
-        snprintf(diary->words[i], sizeof diary->words[i], "%c%.3s", what, name);
+        atomic_store(&diary->words[i], letters);
 }
 
-/* The whole diary as one line, of which the caller has DIARY * 8 bytes. */
+/* The whole diary as one line, of which the caller has DIARY * 8 bytes; while somebody writes, it
+ * ends before that word. */
 __attribute__((unused)) static const char *read_diary(struct diary *diary, char *line)
 {
     int count = atomic_load(&diary->count);
     line[0] = '\0';
     for (int i = 0; i < count && i < DIARY; i++) {
+        uint64_t letters = atomic_load(&diary->words[i]);
+        if (!letters)
+            break;
         strcat(line, i ? " " : "");
-        strcat(line, diary->words[i]);
+        strncat(line, (const char *)&letters, sizeof letters);
     }
     return line;
 }
@@ -159,6 +168,7 @@ __attribute__((unused)) static void furnish(struct house *house, size_t count,
 {
     memset(house, 0, sizeof(*house));
     house->options = (struct kin_supervisor_options)KIN_SUPERVISOR_OPTIONS_INIT;
+    house->options.window = KIN_SEC(100000); /* longer than any machine needs */
     for (size_t i = 0; i < KIDS; i++) {
         struct kid *kid = &house->kids[i];
         snprintf(kid->name, sizeof kid->name, "%c", (char)('a' + i));
