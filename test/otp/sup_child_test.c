@@ -389,6 +389,7 @@ static int with_callers(void *arg)
     EXPECT_EQ(kin_spawn(&n, wait_for_start, &waiting), 0);
     EXPECT_EQ(kin_spawn(&n, wait_for_end, &waiting), 0);
     await(&house.kids[3].starts, 1);
+    await_parked(2, "call"); /* who calls later may find nobody */
     while (kin_server_stop(house.sup, 0, kin_after(KIN_MS(1))) != KIN_TIMEOUT)
         ;
     kin_event_set(&house.kids[0].gate);
