@@ -268,7 +268,7 @@ static int callers_leave(void *arg)
     EXPECT_EQ(atomic_load(&caller.rc), KIN_CANCELLED);
     kin_event_set(&house.kids[1].gate);
     kin_event_set(&house.kids[2].gate);
-    while (atomic_load(&house.kids[1].starts) < 1) /* the call may have timed out on its way */
+    if (!info_of(&house, "b").name) /* the call may have timed out on its way */
         EXPECT_EQ(kin_supervisor_start_child(house.sup, &house.specs[1], &out, KIN_NEVER), 0);
     await_state(&house, "b", KIN_CHILD_RUNNING);
     await_state(&house, "c", KIN_CHILD_RUNNING);
