@@ -292,7 +292,7 @@ static int in_k253_a_lease_that_is_renewed_is_kept(void *arg)
     struct kin_info info;
     (void)arg;
     EXPECT_EQ(kin_register("kept", kin_self_addr(), KIN_SEC(1000)), 0);
-    EXPECT_EQ(kin_register("given back", kin_self_addr(), KIN_MS(500)), 0);
+    EXPECT_EQ(kin_register("given back", kin_self_addr(), KIN_SEC(500)), 0);
     EXPECT_EQ(kin_unregister("given back"), 0);
     EXPECT_EQ(kin_lease_renew("kept", KIN_SEC(2000)), 0);
     EXPECT_EQ(kin_lease_renew("kept", 0), 0);
