@@ -366,12 +366,24 @@ static void remove_made(void)
             (void)nftw(report->made[i], remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
+/* Whoever started this may ignore signals, as nohup and a shell in the background do, and programs
+ * inherit that: a test begins without. */
+static void heed_signals(void)
+{
+    for (int number = 1; number < 32; number++) {
+        struct sigaction action;
+        if (sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN)
+            signal(number, SIG_DFL);
+    }
+    signal(SIGINT, SIG_DFL); /* which this program has handlers for */
+    signal(SIGTERM, SIG_DFL);
+}
+
 static _Noreturn void run_child(struct kin_test *test, int output, const sigset_t *signals)
 {
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    signal(SIGINT, SIG_DFL);
-    signal(SIGTERM, SIG_DFL);
+    heed_signals();
     sigprocmask(SIG_SETMASK, signals, NULL);
     dup2(output, STDOUT_FILENO);
     dup2(output, STDERR_FILENO);
@@ -564,6 +576,7 @@ int kin_test_main(int argc, char **argv, struct kin_test *tests)
         perror("kin_test: mmap");
         return 2;
     }
+    signal(SIGCHLD, SIG_DFL); /* ignored, it would keep ends from being waited for */
     signal(SIGINT, on_interrupt);
     signal(SIGTERM, on_interrupt);
     for (struct kin_test *test = tests; test; test = test->next) {

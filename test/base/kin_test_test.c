@@ -165,6 +165,11 @@ static void prints_seed(void)
     EXPECT_EQ(1, 2);
 }
 
+static void heeds_a_signal(void)
+{
+    raise(SIGHUP);
+}
+
 static char room[] = "/tmp/kin-samples-XXXXXX";
 
 /* Makes a directory with a file in it, and a file, and removes nothing. */
@@ -223,6 +228,7 @@ static struct kin_test samples[] = {
     SAMPLE(aborts_without_pattern, 60),
     SAMPLE(does_not_abort, 60),
     SAMPLE(prints_seed, 60),
+    SAMPLE(heeds_a_signal, 60),
     SAMPLE(leaves_well, 60),
     SAMPLE(leaves_badly, 60),
     SAMPLE(leaves_killed, 60),
@@ -269,6 +275,14 @@ KIN_TEST(a_crash_is_a_failure, "")
     run_samples(samples, sample_count, "crashes");
     expect_printed("FAIL crashes killed by signal 11");
     expect_printed("samples: 0 passed, 1 failed, 0 skipped\n");
+    EXPECT_EQ(status, 1);
+}
+
+KIN_TEST(signals_that_the_starter_ignores_are_heeded, "")
+{
+    signal(SIGHUP, SIG_IGN);
+    run_samples(samples, sample_count, "heeds");
+    expect_printed("FAIL heeds_a_signal killed by signal 1");
     EXPECT_EQ(status, 1);
 }
 
