@@ -20,7 +20,7 @@ static void both(kin_task_fn *fn)
 
 static int sleep_a_moment(void *arg)
 {
-    (void)arg;
+    EXPECT_EQ(kin_event_wait(arg, KIN_NEVER), 0);
     return kin_sleep(kin_after(KIN_MS(3)));
 }
 
@@ -28,15 +28,17 @@ static int select_an_end(void *arg)
 {
     struct kin_task_ref ref;
     struct kin_chan *chan;
+    struct kin_event may_go = {{0}};
     int item = 0;
     (void)arg;
     EXPECT_EQ(kin_chan_create(&chan, sizeof(int), 0), 0);
     KIN_NURSERY(n);
-    EXPECT_EQ(kin_spawn_with(&n, NULL, sleep_a_moment, NULL, 0, &ref), 0);
+    EXPECT_EQ(kin_spawn_with(&n, NULL, sleep_a_moment, &may_go, 0, &ref), 0);
     struct kin_case cases[] = {kin_case_recv(chan, &item), kin_case_task(ref),
                                kin_case_after(KIN_SEC(1000))};
     cases[1].status = 77;
     EXPECT_EQ(kin_select(cases, 3, 0), KIN_TIMEOUT);
+    kin_event_set(&may_go);
     EXPECT_EQ(kin_select(cases, 3, KIN_NEVER), 1);
     EXPECT_EQ(cases[1].status, 0);
     EXPECT_EQ(kin_select(cases, 3, 0), 1); /* it stays over */

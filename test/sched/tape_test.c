@@ -268,7 +268,7 @@ static int late(void *arg)
 {
     (void)arg;
     KIN_NURSERY(n, .deadline = kin_after(KIN_MS(20)));
-    EXPECT_EQ(kin_spawn(&n, begin_and_stay, NULL), 0);
+    (void)!kin_spawn(&n, begin_and_stay, NULL); /* unless the deadline is over by now */
     while (!kin_cancelled()) /* ends: at the deadline, which comes while somebody runs */
         (void)!kin_yield();
     (void)!kin_nursery_join(&n, NULL);

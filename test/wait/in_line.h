@@ -71,14 +71,20 @@ __attribute__((unused)) static void line_open(struct line *line, struct kin__cro
     EXPECT_EQ(kin_nursery_open(&line->nursery, NULL), 0);
 }
 
-/* One more; returns when it is in line. */
-__attribute__((unused)) static void line_add(struct line *line, kin_time deadline)
+/* One more, which is in line at some time. */
+__attribute__((unused)) static void line_spawn(struct line *line, kin_time deadline)
 {
     int i = line->count++;
-    unsigned before = in_line(line->crowd);
     line->waiters[i] = (struct in_line){line->object, i, deadline, 1};
     EXPECT_EQ(kin_spawn_with(&line->nursery, NULL, line->fn, &line->waiters[i], 0, &line->refs[i]),
               0);
+}
+
+/* One more; returns when it is in line. */
+__attribute__((unused)) static void line_add(struct line *line, kin_time deadline)
+{
+    unsigned before = in_line(line->crowd);
+    line_spawn(line, deadline);
     await_in_line(line->crowd, before + 1);
 }
 
