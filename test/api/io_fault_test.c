@@ -157,7 +157,7 @@ static int be_half_open(void *arg)
     EXPECT_EQ(kin_fd_wait(ends[1], 1 /* POLLIN */, KIN_NEVER), 1);
     EXPECT_EQ(kin_close(ends[1]), 0);
     int rc = 0;
-    for (int i = 0; i < 1000 && rc == 0; i++) {
+    while (rc == 0) { /* ends: the answer to what it writes comes back */
         rc = kin_write(ends[0], "x", 1, NULL, KIN_NEVER);
         EXPECT_EQ(kin_yield(), 0);
     }
@@ -364,8 +364,11 @@ static void fill_line(const char *addr, int callers[2], int *listener)
     EXPECT_EQ(kin_tcp_listen(addr, &options, listener), 0);
     for (int i = 0; i < 2; i++) /* one more than it says */
         EXPECT_EQ(kin_tcp_connect(addr, &callers[i], KIN_NEVER), 0);
-    if (kin_tcp_connect(addr, &third, kin_after(KIN_MS(20))) == 0)
-        KIN_SKIP("the line of a listener has no end here");
+    for (int i = 0; kin_tcp_connect(addr, &third, kin_after(KIN_MS(20))) == 0; i++) {
+        EXPECT_EQ(kin_close(third), 0); /* it is in line all the same; the second may be late */
+        if (i == 8)
+            KIN_SKIP("the line of a listener has no end here");
+    }
 }
 
 /* A name has three addresses: one refuses, one says nothing, one answers. */

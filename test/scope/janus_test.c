@@ -216,7 +216,7 @@ static uint64_t run_short_of(uint64_t n, bool forever)
     pid_t process = fork();
     EXPECT_GE(process, 0);
     if (process == 0) {
-        alarm(10 * kin_test_scale());
+        alarm(50 * kin_test_scale());
         kin__plat_fail_after(n, forever);
         bool is_whole = run_program();
         requests = kin__plat_requests();

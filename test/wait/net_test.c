@@ -110,8 +110,11 @@ static int call_in_vain(void *arg)
     EXPECT_EQ(kin_local_addr(listener, addr, sizeof(addr)), 0);
     for (int i = 0; i < 2; i++) /* one more than it says */
         EXPECT_EQ(kin_tcp_connect(addr, &callers[i], KIN_NEVER), 0);
-    if (kin_tcp_connect(addr, &fd, kin_after(KIN_MS(20))) == 0)
-        KIN_SKIP("the line of a listener has no end here");
+    for (int i = 0; kin_tcp_connect(addr, &fd, kin_after(KIN_MS(20))) == 0; i++) {
+        EXPECT_EQ(kin_close(fd), 0); /* it is in line all the same; the second may be late */
+        if (i == 8)
+            KIN_SKIP("the line of a listener has no end here");
+    }
     int sockets = count_sockets();
     EXPECT_EQ(kin_tcp_connect(addr, &fd, 0), KIN_TIMEOUT);
     for (int i = 0; i < 5; i++) {
