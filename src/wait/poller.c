@@ -352,6 +352,7 @@ static uint32_t poller_poll(struct kin__sched *sched, int64_t ns)
             woken += on_one(watcher, &ready[i]);
         ns = 0;
     } while (count == KIN__WATCHER_BATCH && woken == 0);
+    files = files_of(watcher); /* there may be one by now; what it has was told, and is told once */
     return files ? woken + kin__files_reap(files) : woken;
 }
 

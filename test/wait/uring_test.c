@@ -6,11 +6,15 @@
 #include "api/in_runtime.h"
 
 #include "plat/plat.h"
+#include "sched/sched.h"
 #include "wait/poll.h"
+#include "wait/poller.h"
 #include "wait/uring.h"
 
 #include <kin/file.h>
 
+#include <poll.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 /* The ring of the runtime that the caller is in. Whoever asks first makes it, and others have none
@@ -340,6 +344,73 @@ KIN_TEST(calls_outlive_the_threads_that_began_them, "")
     config.workers_max = 6;
     config.stall_threshold = KIN_MS(1);
     EXPECT_EQ(kin_run(&config, lose_workers, NULL), 0);
+}
+
+/* ---- a ring that is made while somebody polls ---- */
+
+static struct {
+    _Atomic int is_armed; /* the next to look is held up before it asks the kernel, */
+    _Atomic int is_held;
+    _Atomic int ring;     /* until a call behind this ring is under way and has its result */
+    struct kin__sched *sched;
+    int fd;
+} hold;
+
+static void be_held(void)
+{
+    struct pollfd result = {.events = POLLIN};
+    atomic_store(&hold.is_held, 1);
+    while ((result.fd = atomic_load(&hold.ring)) < 0 ||
+           kin__load_relaxed(&hold.sched->outside) == 0) /* ends: the call begins; relaxed: so */
+        usleep(100);
+    EXPECT_EQ(write(hold.fd, "k", 1), 1);
+    EXPECT_EQ(poll(&result, 1, -1), 1);
+    usleep(20000); /* for all that the kernel tells of it; if it tells more, less is tested */
+}
+
+/* In place of the C library's. */
+int epoll_wait(int set, struct epoll_event *events, int max, int ms)
+{
+    if (ms == 0 && atomic_exchange(&hold.is_armed, 0))
+        be_held();
+    return epoll_pwait(set, events, max, ms, NULL);
+}
+
+/* The monitor has begun to look when there is no ring yet, and is told of the ring and of its first
+ * result at the same time: nobody else is told of them. */
+static int make_ring_late(void *arg)
+{
+    int fds[2];
+    char byte = '-';
+    (void)arg;
+    hold.sched = kin__worker_self()->sched;
+    EXPECT_EQ(pipe(fds), 0);
+    hold.fd = fds[1];
+    EXPECT_EQ(kin__watcher_start(hold.sched), 0);
+    atomic_store(&hold.is_armed, 1);
+    while (!atomic_load(&hold.is_held)) /* ends: the monitor looks for a worker that does not */
+        usleep(1000);
+    atomic_store(&hold.ring, kin__files_fd(ring_here()));
+    EXPECT_EQ(read_byte(fds[0], &byte), 1); /* ends, or the alarm comes */
+    EXPECT_EQ(byte, 'k');
+    EXPECT_EQ(close(fds[0]), 0);
+    EXPECT_EQ(close(fds[1]), 0);
+    return 0;
+}
+
+KIN_TEST(who_polls_since_before_the_ring_takes_its_results, "F4 C7")
+{
+    bool has_ring = false;
+    struct kin_config config = KIN_CONFIG_INIT;
+    unsetenv("KIN_POLLER");
+    unsetenv("KIN_HARD"); /* the number of workers is the point */
+    EXPECT_EQ(run_reporting(1, look_for_ring, &has_ring, NULL), 0);
+    if (!has_ring)
+        KIN_SKIP("io_uring is refused here");
+    config.workers = 1;
+    config.workers_max = 1; /* nobody takes its place */
+    atomic_store(&hold.ring, -1);
+    EXPECT_EQ(kin_run(&config, make_ring_late, NULL), 0);
 }
 
 KIN_TEST(without_memory_there_is_no_ring_and_nothing_is_left, "")
