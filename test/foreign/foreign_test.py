@@ -49,7 +49,12 @@ class Server:
         self.host, _, self.port = self.addrs[0].rpartition(":")
 
     def count(self):
-        return len(os.listdir("/proc/%d/fd" % self.process.pid))
+        """Its descriptors, without files of the kernel: its monitor has one open for a moment."""
+        count = 0
+        for path in glob.glob("/proc/%d/fd/*" % self.process.pid):
+            with contextlib.suppress(FileNotFoundError):
+                count += not os.readlink(path).startswith(("/proc/", "/sys/"))
+        return count
 
     def stop(self):
         self.process.kill()
@@ -67,16 +72,16 @@ def serving(name, *args, count=1):
         before = settled(server, None)
         yield server
         expect(server.process.poll(), None)
-        expect(settled(server, before), before)
+        expect(settled(server, before) <= before, True)
     finally:
         server.stop()
 
 
 def settled(server, wanted):
-    """How many descriptors it has when that is what is wanted, or does not change any more."""
+    """How many descriptors it has when there are no more than wanted, or it does not change."""
     count = server.count()
-    for _ in range(200):
-        if count == wanted:
+    for _ in range(LIMIT_S * 50):
+        if wanted is not None and count <= wanted:
             break
         time.sleep(0.02)
         now = server.count()
