@@ -24,11 +24,15 @@
 #include <unistd.h>
 
 #define AGAIN_NS INT64_C(500000000) /* after which a second signal is one of its own */
-#define PATIENCE_S 1u               /* of one who runs tests */
-#define PARENT_S 3u                 /* of one whose children run them */
+#define PARENT 3u                   /* times the patience of one who runs tests */
 #define CHILDREN (KIN__OPTIONS_JOBS + 1u)
 
+/* The address sanitizer asks the C library for the stack before a call that does not return, and
+ * waits there for ever if that is what the signal has interrupted. */
+#define NOT_WATCHED __attribute__((no_sanitize("address")))
+
 volatile sig_atomic_t kin__stop_signal;
+unsigned kin__stop_patience = 1;
 
 static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 #define SIGNALS (sizeof(signals) / sizeof(*signals))
@@ -53,7 +57,7 @@ static void ask_children(int signo)
             (void)kill(children[i], signo);
 }
 
-_Noreturn void kin__stop_die(void)
+NOT_WATCHED _Noreturn void kin__stop_die(void)
 {
     sigset_t set;
     const int signo = (int)kin__stop_signal;
@@ -67,17 +71,17 @@ _Noreturn void kin__stop_die(void)
 }
 
 /* It takes too long. */
-static void on_alarm(int signo)
+NOT_WATCHED static void on_alarm(int signo)
 {
     (void)signo;
     if (has_children()) {
         ask_children(SIGKILL); /* whoever waits for them goes on */
-        (void)alarm(PATIENCE_S);
+        (void)alarm(kin__stop_patience);
         return;
     }
     if (!is_forced) {
         is_forced = true; /* once: it may fail in what it finds */
-        (void)alarm(PATIENCE_S);
+        (void)alarm(kin__stop_patience);
         if (force_it)
             force_it();
     }
@@ -95,14 +99,14 @@ static void set_action(int signo, void (*to)(int signo))
 
 /* Nothing in it can fail, so that errno stays as it is: a child has its number until it leaves the
  * table. */
-static void on_stop(int signo)
+NOT_WATCHED static void on_stop(int signo)
 {
     if (!kin__stop_signal) {
         kin__stop_signal = signo;
         asked_at = kin__host_now();
         ask_children(signo);
         set_action(SIGALRM, on_alarm);
-        (void)alarm(has_children() ? PARENT_S : PATIENCE_S);
+        (void)alarm(has_children() ? PARENT * kin__stop_patience : kin__stop_patience);
     } else if (!is_child && kin__host_now() - asked_at >= AGAIN_NS) {
         kin__stop_die();
     }

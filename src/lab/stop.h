@@ -11,6 +11,9 @@
 
 /* The signal by which it was asked to stop; 0: nobody asked. Written by its handler. */
 extern volatile sig_atomic_t kin__stop_signal;
+/* The seconds after which a step that goes on is taken for one that does not end: 1, or what a test
+ * on a slow machine needs. */
+extern unsigned kin__stop_patience;
 
 /* From here on SIGINT, SIGTERM and SIGHUP ask to stop, unless somebody has another use for them.
  * force is called in the handler of a signal when that takes too long: it tells what there is to
