@@ -18,8 +18,13 @@
  * same signal in the same place of the program, and of the same task. A try has a second; all of
  * them have what shrinking has. Whatever goes wrong on the way, the crash is told as it was found.
  *
- * Schedules go from one to the other as files of kinlab.c, in memory. Hangs are not shrunk: a try
- * would take as long as the patience with one.
+ * A hang is made small in the same way, with less patience: a step of a try that lasts forty
+ * milliseconds hangs. That may be wrong, so that the run that is told has all the patience again;
+ * when it does not hang the first one is told. The same hang is one of the same task: a loop is
+ * interrupted now here, now there. It takes no longer than what shrinking has for hangs, and twice
+ * the patience with one.
+ *
+ * Schedules go from one to the other as files of kinlab.c, in memory.
  */
 #include "lab/crash.h"
 
@@ -38,9 +43,10 @@
 #include <unistd.h>
 
 #define TRY_S 1u     /* of one run */
-#define TELL_S 5u    /* of the run that is told, and of telling it */
+#define TELL_S 5u    /* of the run that is told, and of telling it; of a try to hang */
 #define ALL_MS 20000 /* after which nobody waits for the keeper any more */
 #define STOP_MS 3000 /* the same, when somebody said stop */
+#define TRY_HANG_NS INT64_C(40000000) /* that a step of a try may last, where a hang is tried */
 #define SLOWNESS 10  /* of a program under a sanitizer or valgrind */
 #define SCHEDULE_BYTES ((size_t)64 << 20)
 #define CRASHED 3    /* status of a try that has left its schedule */
@@ -105,11 +111,24 @@ static bool find_schedule(struct kin__room *room, size_t *size)
 
 static struct note crash; /* on which the keeper works */
 
-/* Whether it is the same crash. */
+static bool is_hang(const struct kin__engine_result *result)
+{
+    return strcmp(result->failure.oracle, "hang") == 0;
+}
+
+/* Whether it is the same crash, or hang. */
 static bool is_it(const struct kin__cause *cause, const struct kin__engine_result *result)
 {
-    return cause->signo == crash.cause.signo && strcmp(cause->place, crash.cause.place) == 0 &&
+    return cause->signo == crash.cause.signo &&
+           (is_hang(&crash.result) || strcmp(cause->place, crash.cause.place) == 0) &&
            strcmp(result->failure.where, crash.result.failure.where) == 0;
+}
+
+/* Seconds for a hang that all the patience is had with: it is seen with the third tick of half of
+ * it each, and the first may come late. */
+static unsigned seconds_of_hang(void)
+{
+    return (unsigned)(kin__death_patience() / 1000000000 * 2) + 2;
 }
 
 /* ---- a try ---- */
@@ -130,21 +149,40 @@ static void tell_last(void)
     _exit(TOLD);
 }
 
-/* What the process that makes the run ends with. */
-static int run_apart(void (*died)(void), unsigned seconds)
+/* What the process that makes the run ends with; in which a step that lasts so long hangs, if it is
+ * a hang that is looked for. */
+static int run_apart(void (*died)(void), unsigned seconds, int64_t patience)
 {
     int how = 0;
     const pid_t pid = kin__stop_fork(true);
     if (pid == 0) {
         (void)signal(SIGALRM, SIG_DFL);
-        (void)alarm(seconds * slowness());
+        (void)alarm(seconds);
         kin__death_watch(keeper.how.engine, died);
+        if (is_hang(&crash.result))
+            kin__death_tick(patience);
         keeper.how.execute();
         _exit(0);
     }
     if (pid > 0)
         kin__stop_reap(pid, &how);
     return pid > 0 && WIFEXITED(how) ? WEXITSTATUS(how) : 1;
+}
+
+/* The run that is as small as it gets is made once more, and told. */
+static bool tell(void)
+{
+    const unsigned more = is_hang(&crash.result) ? seconds_of_hang() : 0;
+    return run_apart(tell_last, TELL_S * slowness() + more, kin__death_patience()) == TOLD;
+}
+
+/* Whether a try, which leaves its schedule then, ends as the first run did. */
+static bool is_again(void)
+{
+    const int64_t patience = kin__death_patience();
+    const unsigned seconds = is_hang(&crash.result) ? TELL_S : TRY_S;
+    return run_apart(leave_try, seconds * slowness(),
+                     patience < TRY_HANG_NS ? patience : TRY_HANG_NS) == CRASHED;
 }
 
 /* Makes smaller runs until there is none, and has the smallest told. */
@@ -159,9 +197,8 @@ static bool shrink(void)
     kin__death_look(&crash.cause);
     while (kin__engine_begin(engine)) { /* ends: the engine has enough */
         if (kin__engine_is_recorded(engine))
-            return run_apart(tell_last, TELL_S) == TOLD;
-        bool has_crashed =
-            run_apart(leave_try, TRY_S) == CRASHED && find_schedule(&rooms[1], &size);
+            return tell();
+        bool has_crashed = is_again() && find_schedule(&rooms[1], &size);
         if (kin__engine_learn(engine, has_crashed ? rooms[1].base : NULL, size)) {
             const struct kin__room other = rooms[0];
             rooms[0] = rooms[1];
@@ -252,11 +289,13 @@ bool kin__crash_shrink(const struct kin__engine *engine)
 {
     char byte = 1;
     struct pollfd answer = {.fd = keeper.told, .events = POLLIN};
-    const char *oracle = kin__engine_result(engine)->failure.oracle;
-    if (!keeper.pid || !oracle || strcmp(oracle, "crash") != 0 || kin__engine_is_over(engine) ||
-        !leave(engine) || write(keeper.ask, &byte, 1) != 1)
+    const struct kin__engine_result *result = kin__engine_result(engine);
+    if (!keeper.pid || !result->failure.oracle || kin__engine_is_over(engine) || !leave(engine) ||
+        write(keeper.ask, &byte, 1) != 1)
         return false;
     int64_t until = kin__host_now() + (int64_t)ALL_MS * slowness() * 1000000;
+    if (is_hang(result))
+        until += (int64_t)seconds_of_hang() * 1000000000;
     bool is_asked = false;
     int got = 0;
     while (got <= 0 && kin__host_now() < until) { /* ends: in time */

@@ -17,8 +17,8 @@ void kin__crash_prepare(const struct kin__options *options);
 /* What is run from here on; the pointers are borrowed until the next call. */
 void kin__crash_note(const struct kin__options *options, const struct kin_lab_config *config,
                      const struct kin_lab_test *test);
-/* In the handler of a signal: the engine's failure is a crash. True: it was made as small as it
- * gets and told. False: nothing was told. */
+/* In the handler of a signal: the engine's failure is a crash or a hang. True: it was made as small
+ * as it gets and told. False: nothing was told. */
 bool kin__crash_shrink(const struct kin__engine *engine);
 /* No run crashes any more. */
 void kin__crash_release(void);

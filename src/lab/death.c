@@ -11,7 +11,7 @@
  * comes from the kernel. Whatever the program has destroyed, the report may trip over: a second
  * fault says so in one line. Then the signal has its default action, which leaves a core dump of
  * the place; a hang ends by SIGABRT. Going on with other runs was rejected: nobody knows what the
- * crash has left in the memory that runs share. A crash is made small by others (crash.c).
+ * crash has left in the memory that runs share. It is made small by others (crash.c).
  *
  * Where somebody has a handler of his own, as sanitizers do, it stays, and the signal is his. Ticks
  * are counted, and not the time, so that a process that was stopped has not been hanging; and under
@@ -219,13 +219,18 @@ static void on_tick(int signo, siginfo_t *info, void *context)
     }
 }
 
-static void start_ticks(void)
+int64_t kin__death_patience(void)
+{
+    if (kin__lab_wish.patience)
+        return kin__lab_wish.patience;
+    return PATIENCE_NS * (KIN__ASAN || KIN__TSAN || kin__is_under_valgrind() ? SLOWNESS : 1);
+}
+
+void kin__death_tick(int64_t patience)
 {
     struct sigevent event;
-    int64_t ns = kin__lab_wish.patience ? kin__lab_wish.patience : PATIENCE_NS;
-    if (!kin__lab_wish.patience && (KIN__ASAN || KIN__TSAN || kin__is_under_valgrind()))
-        ns *= SLOWNESS;
-    const struct timespec half = {ns / 2 / 1000000000, ns / 2 % 1000000000};
+    const int64_t ns = patience / 2 > 0 ? patience / 2 : 1; /* 0 would be never */
+    const struct timespec half = {ns / 1000000000, ns % 1000000000};
     const struct itimerspec often = {half, half};
     memset(&event, 0, sizeof(event));
     event.sigev_notify = SIGEV_SIGNAL;
@@ -264,7 +269,7 @@ void kin__death_watch(struct kin__engine *of, void (*tell)(void))
     for (size_t i = 0; i < CAUSES; i++)
         (void)exchange(causes[i].signo, NULL, on_signal);
     if (!kin__record_break_at && exchange(TICK, NULL, on_tick))
-        start_ticks();
+        kin__death_tick(kin__death_patience());
 }
 
 void kin__death_unwatch(void)

@@ -20,6 +20,10 @@ struct kin__cause {
     uintptr_t looked[16]; /* addresses that were looked at to find it, most of the work */
 };
 const struct kin__cause *kin__death_cause(void);
+/* How long a step may last in real time, in nanoseconds. */
+int64_t kin__death_patience(void);
+/* In a process that was made for one watched run: how long one may last there. */
+void kin__death_tick(int64_t patience);
 /* Looks at what was looked at for a cause; then it is found at once in this process and in those
  * that it starts. */
 void kin__death_look(const struct kin__cause *at);

@@ -117,6 +117,7 @@ struct kin__engine_result {
     struct kin__engine_failure failure; /* the first, after shrinking; oracle NULL: none */
     uint32_t switches, switches_before; /* of the failing run, shrunk and as it was found */
     uint64_t shrink_runs;
+    bool is_cut; /* shrinking had no time left; it may be smaller */
 };
 
 /* The half of an engine that the inline functions below use. */

@@ -255,6 +255,7 @@ void kin__main_run(const struct kin__options *options, const struct kin_lab_conf
     kin__lab_wish.wall_max = options->time_ns;
     if (options->faults && !options->has_strategy && !options->time_ns && !options->runs)
         kin__lab_wish.wall_max = SWEEP_NS;
+    kin__lab_wish.patience = options->patience_ns;
     kin__lab_wish.is_lenient = options->is_lenient;
     kin__lab_wish.is_near = options->is_near;
     kin__lab_wish.keeps_going = options->keeps_going;

@@ -303,7 +303,7 @@ static void ask(struct reading *r, enum kin__ask what, const char *file)
 
 enum option {
     LIST, HELP, VERSION, STRATEGY, DPOR, SEED, RUNS, TIME, SWEEP, REPLAY, SHRINK, REGRESS, EXPLAIN,
-    JSON, JOBS, REPORTS_DIR, NO_FILES, LENIENT, KEEP_GOING, NO_SHRINK, QUIET, BREAK_AT
+    JSON, JOBS, REPORTS_DIR, NO_FILES, LENIENT, KEEP_GOING, NO_SHRINK, QUIET, BREAK_AT, PATIENCE
 };
 
 static const struct {
@@ -323,7 +323,7 @@ static const struct {
     {"report-dir", 0, true, REPORTS_DIR}, {"no-files", 0, false, NO_FILES},
     {"lenient", 0, false, LENIENT},    {"keep-going", 'k', false, KEEP_GOING},
     {"no-shrink", 0, false, NO_SHRINK}, {"quiet", 'q', false, QUIET},
-    {"break-at", 0, true, BREAK_AT},
+    {"break-at", 0, true, BREAK_AT},   {"patience", 0, true, PATIENCE},
 };
 #define OPTIONS (sizeof(options) / sizeof(options[0]))
 
@@ -347,6 +347,7 @@ static void apply(struct reading *r, enum option option)
     case SEED: read_seeds(r, value_of(r)); break;
     case RUNS: out->runs = number_of(r, value_of(r), 1, UINT64_MAX); break;
     case TIME: out->time_ns = time_of(r, value_of(r)); break;
+    case PATIENCE: out->patience_ns = time_of(r, value_of(r)); break;
     case SWEEP:
         read_faults(r, value_of(r));
         out->faults |= KIN_FAULT_EACH;
@@ -478,6 +479,7 @@ static const char help_text[] =
     "  -k, --keep-going     counts failing runs and does not stop at the first\n"
     "  --no-shrink          shows the failing run as it was found\n"
     "  --break-at STEP      in the run that is told: SIGTRAP there, for a debugger\n"
+    "  --patience TIME      a step that lasts so long in real time hangs; 10s\n"
     "  --lenient            a replay that no longer fits goes on by itself\n"
     "  -j, --jobs N         runs tests, or parts of a range of seeds, in N processes\n"
     "  -h, --help           this text\n"

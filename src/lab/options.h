@@ -44,6 +44,7 @@ struct kin__options {
     uint64_t runs;        /* 0: the test's own number */
     uint64_t break_at;    /* step before which a debugger gets the word; 0: never */
     int64_t time_ns;      /* 0: the test's own time */
+    int64_t patience_ns;  /* with a step that does not end; 0: the lab's own */
     uint32_t faults;      /* in addition to those of the test */
     const char *file;     /* of --replay and --shrink; directory of --regress */
     const char *reports;  /* directory; NULL: none */

@@ -116,6 +116,8 @@ static void put_head(struct kin__text *out, const struct kin__finding *finding,
         kin__text_printf(out, "; shrunk from %u switches to %u in %llu runs",
                          result->switches_before, result->switches,
                          (unsigned long long)result->shrink_runs);
+    if (result->shrink_runs && result->is_cut)
+        kin__text_str(out, ", as far as there was time");
     kin__text_char(out, '\n');
     kin__lab_faults_tell(out);
     put_replay(out, finding, result, files);

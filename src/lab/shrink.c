@@ -26,6 +26,7 @@
 #define RUNS_MAX 20000u
 #define STEPS_MAX UINT64_C(8000000) /* about a second in a world of some weight */
 #define WALL_NS INT64_C(3000000000) /* where everything is slow */
+#define HANG_WALL_NS INT64_C(10000000000) /* where each run that fails lasts a while */
 #define SEARCH_RUNS_MAX 1000u
 #define SEARCH_STEPS_MAX 300u /* of the run that is to become smaller */
 #define SMALL_ANSWER 8u       /* from here on an answer goes down one by one */
@@ -142,7 +143,8 @@ void kin__shrink_start(struct kin__lab *s)
     s->shrink.runs_left = RUNS_MAX;
     s->shrink.steps_left = STEPS_MAX;
     s->shrink.search_left = SEARCH_RUNS_MAX;
-    s->shrink.wall_end = kin__lab_wall() + WALL_NS;
+    s->shrink.wall_end = kin__lab_wall() +
+                         (strcmp(s->kept_failure.oracle, "hang") == 0 ? HANG_WALL_NS : WALL_NS);
     s->shrink.has_shrunk = false;
     if (read_base(s))
         enter(s, KIN__SHRINK_FAULTS);
@@ -437,6 +439,7 @@ bool kin__shrink_next(struct kin__lab *s)
             enter(s, (enum kin__shrink_stage)(shrink->stage + 1));
         }
     }
+    s->result.is_cut = s->phase == KIN__PHASE_SHRINK && shrink->stage != KIN__SHRINK_END;
     return false;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Crashes that are made small: by how much, that they are told once and come again, and what is
- * said of those that cannot be.
+ * Crashes and hangs that are made small: by how much, that they are told once and come again, and
+ * what is said of those that cannot be.
  */
 #include "kin_test.h"
 
@@ -10,6 +10,8 @@
 #include "run_child.h"
 
 #include <kin/kin.h>
+
+#include <poll.h>
 
 static int volatile is_set;
 
@@ -56,6 +58,31 @@ KIN_LAB(dies_rarely, .strategy = KIN_LAB_RANDOM, .executions_max = 100000)
     return kin_nursery_join(&n, NULL);
 }
 
+static int loop_when_set(void *arg)
+{
+    volatile int *turns = arg;
+    kin_ignore(kin_yield());
+    while (KIN_SHARED(is_set) == 2)
+        for (;;) /* ends: the process does */
+            (*turns)++;
+    KIN_SHARED(is_set) = 1;
+    return 0;
+}
+
+/* The same with an end that does not come. */
+KIN_LAB(hangs_rarely, .strategy = KIN_LAB_RANDOM, .executions_max = 100000)
+{
+    static int turns;
+    int sum = 0;
+    is_set = 0;
+    KIN_NURSERY(n);
+    KIN_LAB_OK(kin_spawn(&n, do_much, &sum));
+    KIN_LAB_OK(kin_spawn(&n, loop_when_set, &turns));
+    KIN_LAB_OK(kin_spawn(&n, set_when_set, NULL));
+    KIN_LAB_OK(kin_spawn(&n, loop_when_set, &turns));
+    return kin_nursery_join(&n, NULL);
+}
+
 static int runs_before; /* in the memory of one process */
 
 /* Dies of what the runs before have left: from the beginning no schedule does it. */
@@ -98,6 +125,24 @@ KIN_LAB(dies_elsewhere, .strategy = KIN_LAB_RANDOM)
     return kin_nursery_join(&n, NULL);
 }
 
+/* Waits for something that never comes, in the process that finds it; in all others too, but not
+ * for long. */
+static int wait_for_nothing(void *arg)
+{
+    (void)arg;
+    kin_ignore(kin_yield());
+    for (int i = 0; getpid() == finder || i < 5; i++) /* ends: the process does, or half a second */
+        (void)poll(NULL, 0, 100);
+    return 0;
+}
+
+KIN_LAB(seems_to_hang, .strategy = KIN_LAB_ROUND_ROBIN)
+{
+    KIN_NURSERY(n);
+    KIN_LAB_OK(kin_spawn(&n, wait_for_nothing, NULL));
+    return kin_nursery_join(&n, NULL);
+}
+
 static int loop_elsewhere(void *arg)
 {
     (void)arg;
@@ -122,6 +167,12 @@ static void find_elsewhere(void)
 {
     finder = getpid();
     _exit(call_main("t dies_elsewhere --no-files"));
+}
+
+static void find_seeming(void)
+{
+    finder = getpid();
+    _exit(call_main("t seems_to_hang --no-files --patience 1s"));
 }
 
 #if !KIN__ASAN && !KIN__TSAN
@@ -160,6 +211,35 @@ KIN_TEST(a_crash_is_shrunk_and_told_with_who_did_what, "")
     EXPECT(died_of(SIGABRT));
     EXPECT(says("the same end"));
     remove_directory();
+}
+
+KIN_TEST(a_hang_is_shrunk_and_comes_again, "")
+{
+    char line[512];
+    unsigned from = 0, to = 0;
+    EXPECT(kin_test_mkdtemp(directory) != NULL);
+    snprintf(line, sizeof(line), "t hangs_rarely --patience 100ms --report-dir %s", directory);
+    run_child(line, NULL);
+    EXPECT(died_of(SIGABRT));
+    EXPECT(says("FAIL  hangs_rarely: hang, root/"));
+    EXPECT(says("the step does not end, at crash_test.c:"));
+    EXPECT(says("<-- here"));
+    read_switches(&from, &to);
+    EXPECT_GT(from, to);
+    EXPECT(strstr(strstr(main_out, "FAIL") + 1, "FAIL ") == NULL); /* it is told once */
+    snprintf(line, sizeof(line), "%s --patience 100ms", replay_line());
+    run_child(line, NULL);
+    EXPECT(died_of(SIGABRT));
+    EXPECT(says("the same end"));
+    remove_directory();
+}
+
+KIN_TEST(what_only_seems_to_hang_in_a_try_is_told_as_it_was_found, "")
+{
+    run_child(NULL, find_seeming);
+    EXPECT(died_of(SIGABRT));
+    EXPECT(says("FAIL  seems_to_hang: hang, root/0"));
+    EXPECT(!says("shrunk"));
 }
 
 KIN_TEST(a_crash_that_is_shrunk_has_one_line_of_json, "")

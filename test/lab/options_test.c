@@ -39,7 +39,9 @@ KIN_TEST(nothing_asks_for_every_test, "")
 
 KIN_TEST(options_and_names_may_be_mixed, "")
 {
-    EXPECT_EQ(read_line("t bank -s pct:5 --time=500ms shop -j8 -qk --no-files -- --odd"), 0);
+    EXPECT_EQ(read_line("t bank -s pct:5 --time=500ms shop -j8 -qk --no-files --patience 3s -- "
+                        "--odd"),
+              0);
     EXPECT_EQ(options.names_count, 3);
     EXPECT_STR(options.names[0], "bank");
     EXPECT_STR(options.names[1], "shop");
@@ -47,6 +49,7 @@ KIN_TEST(options_and_names_may_be_mixed, "")
     EXPECT_EQ(options.strategy, KIN_LAB_PCT);
     EXPECT_EQ(options.depth, 5);
     EXPECT_EQ(options.time_ns, 500000000);
+    EXPECT_EQ(options.patience_ns, INT64_C(3000000000));
     EXPECT_EQ(options.jobs, 8);
     EXPECT(options.is_quiet && options.keeps_going);
     EXPECT_PTR(options.reports, NULL);
@@ -228,7 +231,7 @@ KIN_TEST(help_names_every_option, "")
     static const char *const names[] = {
         "--list", "--replay", "--shrink", "--regress", "--strategy", "--dpor", "--seeds", "--seed",
         "--runs", "--time", "--sweep", "--explain", "--report-dir", "--no-files", "--json",
-        "--quiet", "--keep-going", "--no-shrink", "--lenient", "--jobs", "--break-at",
+        "--quiet", "--keep-going", "--no-shrink", "--lenient", "--jobs", "--break-at", "--patience",
         "-h, --help", "--version", "  -- "};
     struct kin__text text;
     kin__text_init(&text, memory, sizeof(memory));

@@ -174,8 +174,27 @@ KIN_TEST(a_thousand_steps_that_must_all_be_made_shrink_to_one_preemption, "")
         EXPECT_GT(result->switches_before, 500);
         EXPECT_EQ(result->switches, LONG_ACTORS);
         EXPECT_LT(result->shrink_runs, 1000);
+        EXPECT(!result->is_cut);
         kin__engine_destroy(e);
     }
+}
+
+KIN_TEST(a_failure_that_there_was_no_time_for_says_so, "")
+{
+    volatile sig_atomic_t stop = 0;
+    struct kin__engine_config config = shrinking(KIN__STRATEGY_RANDOM, 1);
+    int status = -1;
+    config.stop = &stop;
+    struct kin__engine *e = kin__engine_create(&config, &status);
+    EXPECT(e != NULL);
+    while (kin__engine_begin(e)) { /* ends: somebody says stop */
+        late_run(e);
+        kin__engine_end(e);
+        stop = kin__engine_result(e)->shrink_runs >= 3;
+    }
+    EXPECT_EQ(kin__engine_result(e)->shrink_runs, 3);
+    EXPECT(kin__engine_result(e)->is_cut);
+    kin__engine_destroy(e);
 }
 
 /* One waits in a loop for the other: who goes on with it for ever never comes to an end. */
