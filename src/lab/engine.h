@@ -118,6 +118,7 @@ struct kin__engine_result {
     uint32_t switches, switches_before; /* of the failing run, shrunk and as it was found */
     uint64_t shrink_runs;
     bool is_cut; /* shrinking had no time left; it may be smaller */
+    uint64_t followed; /* steps of a lenient replay up to the first that could not be made */
 };
 
 /* The half of an engine that the inline functions below use. */

@@ -11,7 +11,8 @@
  *
  * When it passes, the step that was just overtaken and the last one that had to overtake it are the
  * answer: they are the pair that must not come in this order. A block cannot overtake whoever
- * spawns or wakes its task. A failure that no such change removes does not depend on the order of
+ * spawns or wakes its task, and all of its steps must be made where they are now: a task that waits
+ * there for what it has overtaken shows nothing. A failure that no such change removes does not depend on the order of
  * two steps, and that is said, too. Changed schedules lie in memory: nobody has to clear them away.
  */
 #include "lab/explain.h"
@@ -217,8 +218,9 @@ static bool write_changed(const struct schedule *schedule, const struct change *
            kin__plat_write(fd, text.buf, text.len) == 0;
 }
 
+/* Whether a run follows so many steps of the schedule and passes. */
 static bool passes(const struct kin__options *options, const struct kin_lab_config *config,
-                   const struct kin_lab_test *test, const char *path)
+                   const struct kin_lab_test *test, const char *path, uint64_t steps)
 {
     struct kin__options used = *options;
     struct kin_lab_config replay = *config;
@@ -231,7 +233,7 @@ static bool passes(const struct kin__options *options, const struct kin_lab_conf
     replay.executions_max = 1;
     replay.report_dir = NULL;
     kin__main_run(&used, &replay, test, &verdict);
-    return verdict.status == 0;
+    return verdict.status == 0 && verdict.result.followed >= steps;
 }
 
 /* ---- telling ---- */
@@ -317,9 +319,10 @@ struct search {
 
 static bool is_answer(struct search *search, const struct change *change)
 {
+    const uint64_t moved = place_of(search->schedule, change) - 1 + change->front;
     return search->tries++ < TRIES_MAX && !kin__stop_signal &&
            write_changed(search->schedule, change, search->fd, &search->room) &&
-           passes(search->options, search->config, search->test, search->path);
+           passes(search->options, search->config, search->test, search->path, moved);
 }
 
 /* Whether an actor is the one of a block: its name begins with the path. */

@@ -119,6 +119,7 @@ void kin__script_begin(struct kin__lab *s)
 
     s->follow.pick = s->follow.row = 0;
     s->follow.is_begun = false;
+    s->result.followed = UINT64_MAX;
     s->follow.nobody = 0;
     s->turn = KIN__NOBODY;
     for (size_t i = s->follow.script->pledge_count; i-- > 0;) {
@@ -162,8 +163,11 @@ static unsigned lenient_pick(struct kin__lab *s, const struct kin__menu *menu)
 {
     if (s->follow.is_begun)
         s->follow.pick = kin__script_after(s, s->follow.pick, s->follow.row);
+    const size_t wanted = s->follow.pick;
     const unsigned actor = kin__script_next(s, menu, &s->follow.pick);
 
+    if (s->follow.pick != wanted && s->result.followed == UINT64_MAX)
+        s->result.followed = wanted;
     s->follow.is_begun = actor != KIN__NOBODY;
     if (!s->follow.is_begun)
         return s->follow.by_turns ? kin__turns_pick(s, menu) : kin__lazy_pick(s, menu);

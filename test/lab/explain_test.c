@@ -57,6 +57,65 @@ KIN_LAB(fails_by_a_fault, .strategy = KIN_LAB_DPOR, .faults = KIN_FAULT_NET)
     return 0;
 }
 
+/* ---- one thing, sold twice through a server ---- */
+
+enum { LOOK, TAKE };
+
+struct shop {
+    struct kin_chan *orders;
+    struct kin_addr stock;
+};
+
+static int on_call(struct kin_server *s, void *state, const void *req, size_t size,
+                   struct kin_reply *reply)
+{
+    int *taken = state;
+    (void)s, (void)size;
+    *taken += *(const int *)req == TAKE;
+    kin_ignore(kin_reply_send(reply, taken, sizeof *taken));
+    return 0;
+}
+
+static int ask(struct shop *shop, int what)
+{
+    int taken = 0;
+    KIN_LAB_OK(kin_call(shop->stock, &what, sizeof what, &taken, sizeof taken, NULL, KIN_NEVER));
+    return taken;
+}
+
+static int sell(void *arg)
+{
+    struct shop *shop = arg;
+    int order;
+    KIN_LAB_OK(kin_chan_recv(shop->orders, &order, KIN_NEVER));
+    if (ask(shop, LOOK) == 0)
+        kin_lab_assert(ask(shop, TAKE) == 1, "it is sold once");
+    return 0;
+}
+
+/* Either clerk must be done before the other begins: no step alone is in the wrong place. A clerk
+ * that comes before its order waits, and then the run passes. */
+KIN_LAB(sells_twice, .strategy = KIN_LAB_RANDOM, .seed = 1)
+{
+    static const struct kin_server_ops ops = {.on_call = on_call};
+    struct kin_server_options options = KIN_SERVER_OPTIONS_INIT;
+    struct shop shop;
+    options.state_size = sizeof(int);
+    KIN_LAB_OK(kin_chan_create(&shop.orders, sizeof(int), 2));
+    KIN_NURSERY(back);
+    KIN_LAB_OK(kin_server_start(&back, &ops, &options, NULL, &shop.stock));
+    KIN_NURSERY(front);
+    KIN_LAB_OK(kin_spawn(&front, sell, &shop));
+    KIN_LAB_OK(kin_spawn(&front, sell, &shop));
+    for (int i = 0; i < 2; i++)
+        KIN_LAB_OK(kin_chan_send(shop.orders, &i, KIN_NEVER));
+    KIN_LAB_OK(kin_nursery_join(&front, NULL));
+    KIN_LAB_OK(kin_server_stop(shop.stock, 0, KIN_NEVER));
+    KIN_LAB_OK(kin_nursery_join(&back, NULL));
+    kin_chan_unref(shop.orders);
+    return 0;
+}
+
 static char directory[] = "/tmp/kin_explain_XXXXXX";
 
 /* Removes the reports; how many files there were. */
@@ -102,6 +161,16 @@ KIN_TEST(what_fails_in_any_order_is_said_to, "")
     EXPECT_EQ(clear(), 3);
     EXPECT(strstr(main_out, "explain:  no two steps can change places") != NULL);
     EXPECT(strstr(main_out, "or no order helps") != NULL);
+}
+
+KIN_TEST(who_only_comes_too_early_explains_nothing, "")
+{
+    EXPECT_EQ(explain("sells_twice"), 1);
+    EXPECT_EQ(clear(), 3);
+    EXPECT(strstr(main_out, "it is sold once") != NULL);
+    const char *words = strstr(main_out, "explain:  ");
+    EXPECT(words != NULL);
+    EXPECT(strstr(words, "chan_send") == NULL); /* nobody is served before there is an order */
 }
 
 KIN_TEST(a_fault_is_named, "")
