@@ -225,6 +225,7 @@ static void give_up(struct kin__lab *s)
     s->result.failure = s->run_failure;
     s->result.has_diverged = s->has_diverged;
     s->result.failures++;
+    s->result.failing_run = s->result.runs;
     s->result.failing_seed = 0;
     s->result.is_complete = false;
 }
@@ -350,6 +351,7 @@ static void keep(struct kin__lab *s, uint64_t failing_seed)
     s->has_kept = true;
     s->result.failure = s->kept_failure = s->run_failure;
     s->result.failing_seed = failing_seed;
+    s->result.failing_run = s->result.runs;
     s->result.hash = s->log.hash;
     s->kept_preemptions = s->preemptions;
     s->result.switches = s->result.switches_before = kin__log_switches(&s->log);
@@ -541,6 +543,7 @@ void kin__engine_die(struct kin__engine *e, const struct kin__engine_failure *fa
     result->runs += is_explored;
     result->steps += is_explored ? s->log.steps : 0;
     result->failing_seed = !has_seed ? 0 : s->is_trial ? s->config.seed : s->log.seed;
+    result->failing_run = result->runs;
     result->switches_before = result->switches;
     result->shrink_runs = 0;
 }

@@ -106,6 +106,7 @@ struct kin__engine_result {
     uint64_t runs, steps; /* explored, and steps in them */
     uint64_t redundant;   /* abandoned by sleep sets; not counted among the runs */
     uint64_t failures;
+    uint64_t failing_run; /* which of the runs was the first that failed */
     uint64_t sites, fired; /* of sweeps: faults that could happen, and those that did */
     uint64_t hash;         /* of the failing schedule, or of the last one */
     uint64_t failing_seed; /* makes the first run of the same strategy fail; 0: dpor, replay */

@@ -104,8 +104,8 @@ static void put_head(struct kin__text *out, const struct kin__finding *finding,
                      failure->oracle ? failure->oracle : "nothing", failure->where[0] ? ", " : "",
                      failure->where);
     kin__text_printf(out, "why:      %s\nfound:    in run ", failure->text);
-    put_count(out, result->runs);
-    if (finding->wall_ns > 0) {
+    put_count(out, result->failing_run);
+    if (finding->wall_ns > 0 && result->failing_run == result->runs) { /* it was not long ago */
         kin__text_str(out, " after ");
         kin__text_ns(out, finding->wall_ns);
     }
@@ -113,9 +113,10 @@ static void put_head(struct kin__text *out, const struct kin__finding *finding,
     if (result->failing_seed)
         kin__text_printf(out, ", seed %llu", (unsigned long long)result->failing_seed);
     if (result->shrink_runs)
-        kin__text_printf(out, "; shrunk from %u switches to %u in %llu runs",
+        kin__text_printf(out, "; shrunk from %u switches to %u in %llu run%s",
                          result->switches_before, result->switches,
-                         (unsigned long long)result->shrink_runs);
+                         (unsigned long long)result->shrink_runs,
+                         result->shrink_runs == 1 ? "" : "s");
     if (result->shrink_runs && result->is_cut)
         kin__text_str(out, ", as far as there was time");
     kin__text_char(out, '\n');

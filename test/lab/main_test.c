@@ -311,8 +311,12 @@ KIN_TEST(tests_are_listed, "")
 
 KIN_TEST(failing_runs_can_be_counted, "")
 {
+    EXPECT_EQ(run_main("t adds_late --no-files"), 1);
+    const unsigned long long first = number_behind("found:    in run ");
+    EXPECT_GT(first, 0);
     EXPECT_EQ(run_main("t adds_late -k --no-files"), 1);
     EXPECT(says(" of 500 runs fail, the first by assert\n"));
+    EXPECT_EQ(number_behind("found:    in run "), first);
 }
 
 KIN_TEST(quiet_says_nothing_of_what_is_well, "")
