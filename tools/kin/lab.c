@@ -11,9 +11,11 @@
 #include "tool.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -67,6 +69,30 @@ static bool is_program(const char *path)
 
     return path[0] != '-' && stat(path, &about) == 0 && S_ISREG(about.st_mode) &&
            access(path, X_OK) == 0;
+}
+
+/* Whether a program has the lab's main inside, by the first line of what --help prints
+ * (src/lab/options.c). What is no ELF file, such as a script that runs one, is believed. */
+static bool is_of_lab(const char *path)
+{
+    static const char mark[] = "Runs tests under many schedules, finds what breaks one";
+    struct stat about;
+    bool is_it = true;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0 || fstat(fd, &about) != 0 || about.st_size < 4) {
+        if (fd >= 0)
+            (void)close(fd);
+        return true; /* whoever runs it is told what is wrong */
+    }
+    const size_t size = (size_t)about.st_size;
+    void *bytes = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (bytes != MAP_FAILED) {
+        is_it = memcmp(bytes, "\177ELF", 4) != 0 || memmem(bytes, size, mark, strlen(mark));
+        (void)munmap(bytes, size);
+    }
+    (void)close(fd);
+    return is_it;
 }
 
 /* Becomes the program; returns only when that fails, with the status. */
@@ -140,6 +166,13 @@ int lab_main(int argc, char **argv)
         else
             fputs(usage, stderr);
         return 2;
+    }
+    for (int i = 0; i < programs; i++) {
+        if (!is_of_lab(argv[i])) {
+            fprintf(stderr, "kin lab: '%s' has no tests: its main is not KIN_LAB_MAIN(), or it is "
+                            "not linked with kin-lab\n", argv[i]);
+            return 2;
+        }
     }
     if (programs == 1)
         return become(argv[0], argv);
