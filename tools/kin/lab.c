@@ -71,10 +71,13 @@ static bool is_program(const char *path)
            access(path, X_OK) == 0;
 }
 
-/* Whether a program has the lab's main inside, by the first line of what --help prints
- * (src/lab/options.c). What is no ELF file, such as a script that runs one, is believed. */
+/* Whether a program has the lab's main inside, or wants it from a library: by its name, which the
+ * dynamic linker needs, or by the first line of what --help prints (src/lab/options.c), which is
+ * there when names were stripped. What is no ELF file, such as a script that runs one, is
+ * believed. */
 static bool is_of_lab(const char *path)
 {
+    static const char name[] = "kin_lab_main";
     static const char mark[] = "Runs tests under many schedules, finds what breaks one";
     struct stat about;
     bool is_it = true;
@@ -88,7 +91,8 @@ static bool is_of_lab(const char *path)
     const size_t size = (size_t)about.st_size;
     void *bytes = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (bytes != MAP_FAILED) {
-        is_it = memcmp(bytes, "\177ELF", 4) != 0 || memmem(bytes, size, mark, strlen(mark));
+        is_it = memcmp(bytes, "\177ELF", 4) != 0 || memmem(bytes, size, mark, strlen(mark)) ||
+                memmem(bytes, size, name, strlen(name));
         (void)munmap(bytes, size);
     }
     (void)close(fd);
