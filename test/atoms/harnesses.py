@@ -309,8 +309,6 @@ MUTANTS = {
         ("a registry is found without an order", "src/otp/registry.c",
          "return kin__load_acquire(&sched->names); /* pairs with the release in need_registry */",
          "return kin__load_relaxed(&sched->names);"),
-        ("the shard of a lease is stored without an order", "src/otp/registry.c",
-         "kin__store_release(&lease->shard,", "kin__store_relaxed(&lease->shard,"),
         ("a lock is given without an order", LOCK,
          "kin__store_release_quiet(&lock->word, 0u);", "kin__store_quiet(&lock->word, 0u);"),
     ],
