@@ -743,9 +743,9 @@ def stage_foreign(ctx):
         ctx.results.fail("the build of the examples", errors_in(output))
         return
     examples = os.path.join(BUILD, "examples-release", "examples")
-    script(ctx, "foreign", [sys.executable, "test/foreign/foreign_test.py", examples])
-    script(ctx, "foreign_dns", [sys.executable, "test/foreign/dns_test.py", examples])
-    script(ctx, "foreign_gdb", [sys.executable, "test/foreign/gdb_test.py", examples])
+    for label, name in (("foreign", "foreign"), ("foreign_dns", "dns"), ("foreign_gdb", "gdb")):
+        script(ctx, label, [sys.executable, "test/foreign/%s_test.py" % name, examples],
+               timeout=1200)
 
 
 FUZZ_ROUNDS = {"lab": ["-runs=10000", "-seed=1"]}  # whole runs of tasks; it must find something

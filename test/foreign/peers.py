@@ -8,7 +8,7 @@ import subprocess
 import sys
 import traceback
 
-LIMIT_S = 60  # of any step; none takes more than a few seconds on an idle machine
+LIMIT_S = 180  # of any step; none takes more than a few seconds on an idle machine
 
 
 class Skip(Exception):
