@@ -94,7 +94,8 @@ static int call_in_the_storm(void *arg)
         kin_time deadline = dice % 5 == 0   ? 0
                             : dice % 5 == 1 ? kin_after((int64_t)(dice >> 8) % KIN_US(300))
                                             : KIN_NEVER;
-        if (kin_whereis("storm", &to) != 0) {
+        bool is_sold_out = atomic_load(&storm->next) > TICKETS - 100; /* the driver was held up */
+        if (is_sold_out || kin_whereis("storm", &to) != 0) {
             linger();
             continue;
         }
