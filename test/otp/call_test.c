@@ -145,8 +145,7 @@ static int in_callers_leave(void *arg)
         HOUSE(inner);
         for (int i = 0; i < 6; i++) {
             spawn_caller(&inner, &caller[i], desk, do_jot, i);
-            await(&caller[i].began, 1);
-            let_others_run();
+            await_parked(i + 1, "call");
         }
         EXPECT_EQ(ask_by(desk, do_jot, 9, NULL, 0), KIN_FULL);
         EXPECT_EQ(ask_by(desk, do_jot, 9, NULL, kin_after(1)), KIN_TIMEOUT);
@@ -263,8 +262,7 @@ static int in_reject(void *arg)
     EXPECT_EQ(send_to(desk, do_jot, 3, NULL), KIN_FULL); /* whatever the deadline */
     EXPECT_EQ(send_by(desk, do_jot, 3, NULL, kin_after(KIN_SEC(1000))), KIN_FULL);
     spawn_caller(&n, &caller, desk, do_jot, 4); /* a call waits all the same */
-    await(&caller.began, 1);
-    let_others_run();
+    await_parked(1, "call");
     EXPECT_EQ(atomic_load(&caller.over), 0);
     kin_event_set(&gate.open);
     await(&caller.over, 1);
@@ -290,13 +288,11 @@ static int in_drop_oldest(void *arg)
     keep_busy(desk, &gate);
     EXPECT_EQ(send_to(desk, do_jot, 1, NULL), 0);
     spawn_caller(&n, &caller[0], desk, do_jot, 10);
-    await(&caller[0].began, 1);
-    let_others_run();
+    await_parked(1, "call");
     for (int i = 3; i < 9; i++) /* each drops the oldest cast, never the call */
         EXPECT_EQ(send_to(desk, do_jot, i, NULL), 0);
     spawn_caller(&n, &caller[1], desk, do_jot, 11); /* waits for room */
-    await(&caller[1].began, 1);
-    let_others_run();
+    await_parked(2, "call");
     EXPECT_EQ(send_to(desk, do_jot, 9, NULL), 0); /* a call that waits does not change that */
     kin_event_set(&gate.open);
     for (int i = 0; i < 2; i++) {

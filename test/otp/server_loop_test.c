@@ -236,8 +236,7 @@ static int in_busy_cancel(void *arg)
     EXPECT_EQ(send_to(desk, do_jot, 1, NULL), 0);
     HOUSE(inner);
     spawn_caller(&inner, &caller, desk, do_jot, 2);
-    await(&caller.began, 1);
-    let_others_run();
+    await_parked(1, "call"); /* who comes later may find nobody */
     EXPECT_EQ(kin_task_cancel((struct kin_task_ref){desk.id}), 0);
     int rc = send_to(desk, do_jot, 3, NULL); /* from this moment on */
     EXPECT(rc == KIN_STOPPING || rc == KIN_NOPROC);

@@ -85,12 +85,11 @@ static void fill(struct kin_nursery *n, struct crowd *crowd, struct kin_addr des
     while (ask_by(desk, do_jot, 9, NULL, 0) != KIN_FULL) /* ends: the call gets there */
         kin_ignore(kin_yield());
     spawn_caller(n, &crowd->caller[1], desk, do_jot, 3);
-    await(&crowd->caller[1].began, 1);
     memset(&crowd->caster, 0, sizeof crowd->caster);
     crowd->caster = (struct caller){.to = desk, .fn = do_jot, .n = 4};
     EXPECT_EQ(kin_spawn(n, caster_main, &crowd->caster), 0);
-    await(&crowd->caster.began, 1);
-    let_others_run();
+    await_parked(2, "call"); /* who comes later may find nobody */
+    await_parked(1, "cast: room");
 }
 
 static void end_it(enum way way, struct kin_nursery *n, struct kin_nursery *house,

@@ -129,8 +129,7 @@ static int in_failing_starts(void *arg)
         EXPECT_EQ(kin_server_state(found), KIN_SERVER_INIT);
         EXPECT_EQ(send_to(found, do_jot, 1, NULL), 0);
         spawn_caller(&inner, &waiting, found, do_jot, 2);
-        await(&waiting.began, 1);
-        let_others_run();
+        await_parked(1, "call"); /* who comes later may find nobody */
         EXPECT_EQ(atomic_load(&waiting.over), 0);
         kin_event_set(&slow.gate.open);
         await(&starter.over, 1);
@@ -586,8 +585,7 @@ static int in_extra_later(void *arg)
         await_word(&diary, "start");
         EXPECT_EQ(kin_whereis("later", &found), 0);
         spawn_caller(&inner, &waiting, found, do_add, 1);
-        await(&waiting.began, 1);
-        let_others_run();
+        await_parked(1, "call"); /* who comes later may find nobody */
         EXPECT_EQ(atomic_load(&starter.over), 0);
         kin__server_post(found.id, &posted[0].note);
         kin__server_post(found.id, &posted[1].note);
