@@ -195,7 +195,10 @@ KIN_TEST(a_crash_in_the_report_of_a_crash_is_told_in_a_line, "")
 {
     run_child(NULL, run_twice);
     EXPECT(died_of(SIGABRT));
-    EXPECT_STR(main_out, "FAIL  test: abort (SIGABRT), and there is no telling more\n");
+    /* an emulator has a word of its own behind it */
+    EXPECT(strstr(main_out, "FAIL  test: abort (SIGABRT), and there is no telling more\n") ==
+           main_out);
+    EXPECT(strstr(main_out + 1, "FAIL") == NULL);
 }
 
 static int loop(void *arg)
