@@ -694,13 +694,6 @@ def check_book(kin, program):
         raise Failure("%s bug\nstatus %d, expected 1\n%s" % (program, status, output))
 
 
-def check_stranger(kin):
-    """A program without the lab inside is refused, and not run."""
-    status, output = run([kin, "lab", "/bin/true"], timeout=180)
-    if status != 2 or "has no tests" not in output:
-        raise Failure("kin lab /bin/true\nstatus %d, expected 2\n%s" % (status, output))
-
-
 def stage_examples(ctx):
     sources = sorted(glob.glob(os.path.join(ROOT, "examples", "*.c")))
     names = [os.path.splitext(os.path.basename(path))[0] for path in sources]
@@ -733,9 +726,6 @@ def stage_examples(ctx):
             page = os.path.join(BUILD, "examples-" + variant, "examples", "lab", name)
             item(ctx, "example_lab_%s_%s" % (name, variant),
                  lambda kin=program, page=page: check_book(kin, page))
-        if book:
-            item(ctx, "example_lab_stranger_" + variant,
-                 lambda kin=program: check_stranger(kin))
         item(ctx, "example_kin_demo_" + variant, lambda program=program: must(
             [program, "demo", "--quick", "--no-million"], timeout=180))
         if variant == "release" and ctx.wants("doc"):
