@@ -94,10 +94,10 @@ int kin__sched_create(const struct kin_config *config, const struct kin__owner_o
     sched->root = NULL;
     kin__store_relaxed(&sched->is_stopping, 0u); /* alone: there is one thread, here and below */
     kin__store_relaxed(&sched->leaks, 0u);
-    kin__store_relaxed(&sched->outside, 0u);
     kin__store_relaxed(&sched->spawned_outside, 0u);
     kin__store_relaxed(&sched->alive, sched->workers_base);
     kin__store_relaxed(&w->worker->live, 0);
+    kin__store_relaxed(&w->worker->outside, 0);
     w->worker->now = w->now;
     kin__timer_rewind(w->worker, w->now);
     kin__party_rewind();

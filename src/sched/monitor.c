@@ -209,20 +209,21 @@ static bool is_dead(struct kin__sched *sched)
     uint32_t alive = kin__load_relaxed(&sched->alive); /* relaxed: as above */
     kin__lock_give(&sched->pool_lock, KIN__RANK_POOL);
     if ((idle >> 16) != alive || (idle & 0xffff) != 0 || kin__inject_len(&sched->inject) ||
-        kin__load_acquire(&sched->outside) || /* pairs with whoever tells the outside */
         kin__load_acquire(&sched->is_stopping)) /* pairs with the release in kin__sched_stop */
         return false;
     unsigned ours = alive + 1; /* and this one */
+    int64_t outside = 0;
     for (unsigned i = 0; i < sched->workers_max; i++) {
         struct kin__worker *worker = &sched->workers[i];
         if (kin__worker_load(worker) ||
             kin__load_relaxed(&worker->next_deadline) != KIN_NEVER) /* relaxed: all are asleep */
             return false;
+        outside += kin__load_acquire(&worker->outside); /* pairs with kin__worker_outside */
         /* The thread that called kin_run stays when its worker has retired. relaxed: so */
         if (worker->is_caller && kin__load_relaxed(&worker->state) == KIN__WORKER_DEAD)
             ours++;
     }
-    return kin__process_threads() == ours;
+    return outside == 0 && kin__process_threads() == ours;
 }
 
 /* Tells whoever wants to know, once for each time it comes to this. */

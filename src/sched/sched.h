@@ -90,8 +90,6 @@ struct kin__sched {
     _Atomic(void *) names; /* otp's, under which tasks are found; NULL: there never was one */
     kin__a32 is_polled;                      /* somebody is in io->poll; how: see idle.c */
     kin__ai64 polled_at;                     /* when somebody last was */
-    /* tasks that wait for something outside of the process: never a deadlock [A13] */
-    kin__a32 outside;
     uint64_t dead_progress; /* the monitor's: what had been done when it last called it dead */
 };
 

@@ -87,6 +87,9 @@ struct kin__worker {
     _Atomic(struct kin__task *) slot; /* others peek */
     struct kin__fifo ready, yielded;
     kin__ai64 backlog; /* made runnable here minus picked here; others read it */
+    /* of the owner alone: tasks that began to wait for something outside of the process here minus
+     * those that went on here; the monitor adds them up */
+    kin__ai64 outside;
 
     /* owner only, again */
     struct kin__frame_cache blocks[KIN__FRAME_KINDS]; /* frames of each kind */
@@ -232,6 +235,16 @@ void kin__worker_share(struct kin__worker *worker);
 /* A counter that its owner alone changes. */
 #define KIN__CHANGE(counter, by) /* alone: others only read it */                                  \
     kin__store_relaxed(&(counter), kin__load_relaxed(&(counter)) + (by))
+
+/* The running task waits for something outside of the process, by 1, or goes on, by -1, wherever it
+ * does: as long as one waits, no sleep of all workers is a deadlock [A13]. */
+static inline void kin__worker_outside(int64_t by)
+{
+    struct kin__worker *worker = kin__worker_self();
+    int64_t outside = kin__load_quiet(&worker->outside); /* alone: the owner's own */
+    /* pairs with the load in is_dead: who sees that a task went on sees that it was picked */
+    kin__store_release_quiet(&worker->outside, outside + by);
+}
 
 /* A new task of the running worker: the newest in its deque. */
 static inline void kin__worker_push_new(struct kin__worker *worker, struct kin__task *task)

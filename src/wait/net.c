@@ -253,10 +253,9 @@ static int wait_any(struct race *race, kin_time deadline)
         cases[i].object = &ones[i];
         cases[i].io = NULL;
     }
-    struct kin__sched *sched = kin__worker_self()->sched;
-    (void)kin__add_quiet(&sched->outside, 1u); /* alone: the monitor looks when all sleep */
+    kin__worker_outside(1);
     int rc = kin__wait_any_until(cases, race->running, deadline, 0, &status);
-    (void)kin__sub_acq_rel_quiet(&sched->outside, 1u); /* alone: as above */
+    kin__worker_outside(-1);
     return rc;
 }
 

@@ -400,10 +400,9 @@ int kin__offload(enum kin__offload_kind kind, void (*fn)(void *), void *arg, kin
         rc = submit(job.pool, &job, may_wait);
     if (rc < 0)
         return rc;
-    struct kin__sched *sched = kin__worker_self()->sched;
-    (void)kin__add_relaxed(&sched->outside, 1u); /* alone: the monitor looks when all sleep */
+    kin__worker_outside(1);
     rc = wait_for(&waitables[kind], &job, may_wait ? deadline : KIN_NEVER);
-    (void)kin__sub_acq_rel(&sched->outside, 1u); /* alone: as above */
+    kin__worker_outside(-1);
     return rc;
 }
 

@@ -279,11 +279,10 @@ int kin__fd_wait(struct kin__fd *fd, unsigned bits, kin_time deadline)
     int rc = kin__fd_prepare(fd, bits);
     if (rc < 0)
         return rc;
-    struct kin__sched *sched = kin__worker_self()->sched;
-    (void)kin__add_quiet(&sched->outside, 1u); /* alone: the monitor looks when all sleep */
+    kin__worker_outside(1);
     rc = bits == (KIN__READY_READ | KIN__READY_WRITE) ? wait_both(fd, deadline)
                                                       : wait_one(fd, bits, deadline);
-    (void)kin__sub_acq_rel_quiet(&sched->outside, 1u); /* alone: as above */
+    kin__worker_outside(-1);
     kin__fd_release(fd);
     kin__fd_look_again(fd);
     return rc;

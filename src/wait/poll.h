@@ -193,7 +193,7 @@ static inline void kin__fd_release(struct kin__fd *fd)
         kin__fd_release_slow(fd);
 }
 /* One direction of a descriptor for kin__wait_any; completes with the ready bit or KIN_CLOSED.
- * Whoever waits counts itself in sched->outside meanwhile. */
+ * Whoever waits counts itself meanwhile: kin__worker_outside. */
 struct kin__fd_case {
     struct kin__fd fd;
     unsigned bit; /* KIN__READY_READ or KIN__READY_WRITE */

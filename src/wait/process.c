@@ -269,17 +269,16 @@ static bool look_first(struct kin_process *process, struct kin__fd_case *one)
  * when the task is killed, and not with KIN__WAIT_DEAF. */
 static int await(struct kin_process *process, kin_time deadline, unsigned flags)
 {
-    struct kin__sched *sched = kin__worker_self()->sched;
     struct kin__fd_case one = {process->watched, KIN__READY_READ};
     int64_t pause = LOOK_FIRST_NS;
     int rc = 0;
-    (void)kin__add_relaxed(&sched->outside, 1u); /* alone: the monitor looks when all sleep */
+    kin__worker_outside(1);
     while (rc == 0 && !look_first(process, &one)) { /* ends: as waits do */
         rc = deadline == 0 ? KIN_TIMEOUT : wait_some(&one, &pause, deadline, flags);
         if (rc == KIN_CANCELLED && (flags & KIN__WAIT_DEAF))
             rc = 0; /* woken once for what cannot be masked */
     }
-    (void)kin__sub_acq_rel(&sched->outside, 1u); /* alone: as above */
+    kin__worker_outside(-1);
     return rc;
 }
 

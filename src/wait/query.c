@@ -296,10 +296,9 @@ static int wait_any(struct asking *asking, kin_time until)
         cases[count] = (struct kin__case){.ops = &kin__fd_waitable, .object = &ones[count]};
         kinds[count++] = i;
     }
-    struct kin__sched *sched = kin__worker_self()->sched;
-    (void)kin__add_relaxed(&sched->outside, 1u); /* alone: the monitor looks when all sleep */
+    kin__worker_outside(1);
     int rc = kin__wait_any_until(cases, count, until, 0, &status);
-    (void)kin__sub_acq_rel(&sched->outside, 1u); /* alone: as above */
+    kin__worker_outside(-1);
     return rc < 0 ? rc : (int)kinds[rc];
 }
 

@@ -429,9 +429,8 @@ static inline int wait_once(struct choice *choice, kin_time deadline, int *statu
 static __attribute__((noinline)) int wait_outside(struct choice *choice, kin_time deadline,
                                                   int *status)
 {
-    struct kin__sched *sched = kin__worker_self()->sched;
     int rc;
-    (void)kin__add_quiet(&sched->outside, 1u); /* alone: the monitor looks when all sleep */
+    kin__worker_outside(1);
     for (;;) { /* ends: as waits do */
         rc = wait_once(choice, deadline, status);
         const struct kin_case *one = rc < 0 ? NULL : &choice->cases[rc];
@@ -445,7 +444,7 @@ static __attribute__((noinline)) int wait_outside(struct choice *choice, kin_tim
         if (ready != 0)
             break;
     }
-    (void)kin__sub_acq_rel_quiet(&sched->outside, 1u); /* alone: as above */
+    kin__worker_outside(-1);
     return rc;
 }
 

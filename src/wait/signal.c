@@ -647,9 +647,8 @@ int kin_signal_wait(int signo, kin_time deadline)
         rc = kin__signal_prepare(signo, &self);
     if (rc < 0)
         return rc;
-    struct kin__sched *sched = kin__worker_self()->sched;
-    (void)kin__add_relaxed(&sched->outside, 1u); /* alone: the monitor looks when all sleep */
+    kin__worker_outside(1);
     rc = kin__wait_until(&kin__signal_waitable, self, NULL, deadline, 0);
-    (void)kin__sub_acq_rel(&sched->outside, 1u); /* alone: as above */
+    kin__worker_outside(-1);
     return rc;
 }

@@ -20,7 +20,7 @@ struct kin__listener;
  * thread that listens cannot start. */
 int kin__signal_prepare(int signo, struct kin__listener **out);
 /* Completes with 0 when the signal arrives, or has arrived since the task's last wait for it;
- * object: struct kin__listener. Whoever waits counts itself in sched->outside meanwhile. */
+ * object: struct kin__listener. Whoever waits counts itself: kin__worker_outside. */
 extern const struct kin__waitable kin__signal_waitable;
 
 /* Something to be done when one of several signals arrives, by the thread that listens: what object

@@ -205,7 +205,6 @@ static bool is_given_up(int32_t value)
 bool kin__files_perform(struct kin__files *files, struct kin__uring_call *call, int64_t *result)
 {
     struct op op = {.is_done = false};
-    struct kin__sched *sched = kin__worker_self()->sched;
     int rc = kin__park_asked(kin__task_self());
     do { /* ends: threads of a runtime end only so often */
         if (rc < 0)
@@ -213,9 +212,9 @@ bool kin__files_perform(struct kin__files *files, struct kin__uring_call *call, 
         if (!begin(files, call, &op))
             return false;
         (void)kin__files_reap(files); /* what was in memory is done already */
-        (void)kin__add_relaxed(&sched->outside, 1u); /* alone: the monitor looks when all sleep */
+        kin__worker_outside(1);
         rc = wait_for(files, &op);
-        (void)kin__sub_acq_rel(&sched->outside, 1u); /* alone: as above */
+        kin__worker_outside(-1);
     } while (is_given_up(op.value));
     *result = rc < 0 && (!op.is_done || is_given_up(op.value)) ? rc : op.value;
     return true;

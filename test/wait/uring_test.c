@@ -352,7 +352,7 @@ static struct {
     _Atomic int is_armed; /* the next to look is held up before it asks the kernel, */
     _Atomic int is_held;
     _Atomic int ring;     /* until a call behind this ring is under way and has its result */
-    struct kin__sched *sched;
+    struct kin__worker *worker;
     int fd;
 } hold;
 
@@ -361,7 +361,8 @@ static void be_held(void)
     struct pollfd result = {.events = POLLIN};
     atomic_store(&hold.is_held, 1);
     while ((result.fd = atomic_load(&hold.ring)) < 0 ||
-           kin__load_relaxed(&hold.sched->outside) == 0) /* ends: the call begins; relaxed: so */
+           /* relaxed: so */
+           kin__load_relaxed(&hold.worker->outside) == 0) /* ends: the call begins */
         usleep(100);
     EXPECT_EQ(write(hold.fd, "k", 1), 1);
     EXPECT_EQ(poll(&result, 1, -1), 1);
@@ -383,10 +384,10 @@ static int make_ring_late(void *arg)
     int fds[2];
     char byte = '-';
     (void)arg;
-    hold.sched = kin__worker_self()->sched;
+    hold.worker = kin__worker_self();
     EXPECT_EQ(pipe(fds), 0);
     hold.fd = fds[1];
-    EXPECT_EQ(kin__watcher_start(hold.sched), 0);
+    EXPECT_EQ(kin__watcher_start(hold.worker->sched), 0);
     atomic_store(&hold.is_armed, 1);
     while (!atomic_load(&hold.is_held)) /* ends: the monitor looks for a worker that does not */
         usleep(1000);
