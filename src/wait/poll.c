@@ -31,7 +31,8 @@
 #include <stddef.h>
 #include <string.h>
 
-_Static_assert(offsetof(struct kin__fd_entry, writers) == KIN__LINE, "one line for readers");
+_Static_assert(offsetof(struct kin__fd_entry, readers) == KIN__LINE, "one line for a reader");
+_Static_assert(sizeof(struct kin__fd_entry) == 2 * KIN__LINE, "two lines");
 
 _Atomic(struct kin__fd_entry *) kin__fd_chunks[KIN__FD_CHUNKS];
 
@@ -85,6 +86,28 @@ static bool fd_try(void *object, void *io, int *status)
     return *status != 0;
 }
 
+/* The first reader's place is in the entry, if it waits for nothing before this. */
+static inline void push_reader_locked(struct kin__fd_entry *entry, struct kin__waiter *waiter)
+{
+    /* relaxed: under the lock */
+    if (KIN__UNLIKELY(waiter->case_ != 0 || kin__load_relaxed(&entry->reader))) {
+        kin__waitq_push(&entry->readers, waiter);
+        entry->has_readers = true;
+        return;
+    }
+    kin__list_init(&waiter->link); /* in no queue, should it be taken out after a wake */
+    entry->ticket = waiter->ticket;
+    kin__store_relaxed(&entry->reader, waiter->task); /* relaxed: as above */
+    kin__store_relaxed(&entry->stack, waiter);        /* relaxed: a hint */
+}
+
+/* Whether a waiter has that place. */
+static bool is_first_locked(const struct kin__fd_entry *entry, const struct kin__waiter *waiter)
+{
+    return waiter->case_ == 0 && entry->ticket == waiter->ticket &&
+           kin__load_relaxed(&entry->reader) == waiter->task; /* relaxed: under the lock */
+}
+
 static bool fd_publish(void *object, struct kin__waiter *waiter, int *status)
 {
     struct kin__fd_case *one = object;
@@ -97,9 +120,7 @@ static bool fd_publish(void *object, struct kin__waiter *waiter, int *status)
         kin__waitq_push(&entry->writers, waiter);
         entry->has_writers = true;
     } else if (links) {
-        kin__waitq_push(&entry->readers, waiter);
-        kin__store_relaxed(&entry->warm[0], waiter);       /* relaxed: only to fetch it early */
-        kin__store_relaxed(&entry->warm[1], waiter->task); /* relaxed: as above */
+        push_reader_locked(entry, waiter);
     }
     kin__lock_give(&entry->lock, KIN__RANK_WAIT);
     return links;
@@ -107,10 +128,13 @@ static bool fd_publish(void *object, struct kin__waiter *waiter, int *status)
 
 static void fd_unpublish(void *object, struct kin__waiter *waiter)
 {
-    struct kin__fd_case *one = object;
-    kin__lock_take(&one->fd.entry->lock, KIN__RANK_WAIT);
-    kin__waitq_remove(waiter);
-    kin__lock_give(&one->fd.entry->lock, KIN__RANK_WAIT);
+    struct kin__fd_entry *entry = ((struct kin__fd_case *)object)->fd.entry;
+    kin__lock_take(&entry->lock, KIN__RANK_WAIT);
+    if (is_first_locked(entry, waiter))
+        kin__store_relaxed(&entry->reader, NULL); /* relaxed: under the lock */
+    else
+        kin__waitq_remove(waiter);
+    kin__lock_give(&entry->lock, KIN__RANK_WAIT);
 }
 
 const struct kin__waitable kin__fd_waitable = {"descriptor", fd_try, fd_publish, fd_unpublish};
@@ -358,7 +382,7 @@ int kin_close(int fd)
         kin__lock_give(&entry->lock, KIN__RANK_WAIT);
         return -EBADF;
     }
-    kin__fd_wake_locked(&entry->readers, KIN_CLOSED, &wakes);
+    kin__fd_wake_readers_locked(entry, KIN_CLOSED, &wakes);
     kin__fd_wake_locked(&entry->writers, KIN_CLOSED, &wakes);
     /* The set would keep reporting a descriptor of which the program has a copy. relaxed: locked */
     if (watcher && kin__load_relaxed(&entry->poller) == watcher->number)

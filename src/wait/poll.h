@@ -27,11 +27,14 @@ struct kin__fd_entry {
     struct kin__lock lock;     /* rank WAIT; the rest */
     kin__a32 poller;           /* where it is registered; 0: nowhere; read without the lock */
     uint8_t kept;              /* directions with an event that nobody has tried for */
+    bool has_readers;          /* somebody is in readers, or was until the last event */
     bool has_writers;          /* somebody has waited for writing since the last such event */
-    struct kin__waitq readers;
-    _Atomic(void *) warm[2];   /* a waiter for reading and its task: only to fetch them early */
-    /* the other; the rest of it is for pollers that tell once */
-    struct kin__waitq writers;
+    uint64_t ticket;           /* of the reader's park */
+    _Atomic(struct kin__task *) reader; /* who waits for reading, as a rule alone; warm_up peeks */
+    _Atomic(void *) stack;     /* something on the reader's stack, only to fetch that early */
+    /* the other: those who found the place of the reader taken, */
+    _Alignas(KIN__LINE) struct kin__waitq readers;
+    struct kin__waitq writers; /* and for writing; the rest is for pollers that tell once */
     uint32_t watches[2];       /* the serial of the watch of a direction; 0: there is none */
     uint32_t watchers[2];      /* the number of the poller that watches */
     bool is_pollable;          /* it was watched once: it can be */
@@ -179,6 +182,22 @@ static inline void kin__fd_wake_locked(struct kin__waitq *queue, int status,
     struct kin__claimed claimed;
     while (kin__waitq_claim(queue, &claimed)) /* ends: one fewer each time */
         kin__wakes_add(wakes, &claimed, status);
+}
+
+/* Under the lock: claims everybody who waits for reading. */
+static inline void kin__fd_wake_readers_locked(struct kin__fd_entry *entry, int status,
+                                               struct kin__wakes *wakes)
+{
+    struct kin__task *task = kin__load_relaxed(&entry->reader); /* relaxed: under the lock */
+    if (KIN__LIKELY(task != NULL)) {
+        struct kin__claimed claimed = {task, NULL, 0, (int)kin__word_claim(task, entry->ticket)};
+        kin__store_relaxed(&entry->reader, NULL); /* relaxed: as above */
+        if (KIN__LIKELY(claimed.claim != KIN__LOST))
+            kin__wakes_add(wakes, &claimed, status);
+    }
+    if (KIN__UNLIKELY(entry->has_readers))
+        kin__fd_wake_locked(&entry->readers, status, wakes);
+    entry->has_readers = false;
 }
 
 /* What must come before a wait by kin__wait_any: the kernel watches it for bits. A wait that ended

@@ -59,7 +59,7 @@ static inline void note_locked(struct kin__fd_entry *entry, uint32_t bits, struc
     entry->kept |= (uint8_t)(bits & (KIN__READY_READ | KIN__READY_WRITE));
     if (bits & KIN__READY_READ) {
         count_locked(entry, 0, (bits & KIN__READY_MORE) != 0);
-        kin__fd_wake_locked(&entry->readers, (int)KIN__READY_READ, wakes);
+        kin__fd_wake_readers_locked(entry, (int)KIN__READY_READ, wakes);
     }
     if (bits & KIN__READY_WRITE) {
         count_locked(entry, 1, 0);
@@ -222,6 +222,15 @@ void kin__watcher_await(struct kin__fd_entry *entry)
     } while (now - start < AWAIT_NS);
 }
 
+/* Whether somebody waits for a direction. */
+static bool is_awaited_locked(const struct kin__fd_entry *entry, unsigned way)
+{
+    if (way)
+        return !kin__waitq_is_empty(&entry->writers);
+    return kin__load_relaxed(&entry->reader) || /* relaxed: under the lock */
+           !kin__waitq_is_empty(&entry->readers);
+}
+
 /* A watch has told, or is lost. */
 static uint32_t on_told(struct kin__watcher *watcher, const struct kin__ready *ready)
 {
@@ -232,10 +241,9 @@ static uint32_t on_told(struct kin__watcher *watcher, const struct kin__ready *r
     kin__lock_take(&entry->lock, KIN__RANK_WAIT);
     if (KIN__LIKELY(entry->watches[way] == ready->data >> 32)) {
         forget_watch(watcher, entry, way);
-        struct kin__waitq *queue = way ? &entry->writers : &entry->readers;
         if (KIN__LIKELY(!(ready->bits & KIN__READY_LOST)))
             note_locked(entry, ready->bits & (bit_of(way) | KIN__READY_MORE), &wakes);
-        else if (kin__waitq_is_empty(queue) || watch_locked(watcher, fd, entry, way) < 0)
+        else if (!is_awaited_locked(entry, way) || watch_locked(watcher, fd, entry, way) < 0)
             note_locked(entry, bit_of(way), &wakes); /* who is about to wait must try again */
     }
     kin__lock_give(&entry->lock, KIN__RANK_WAIT);
@@ -276,20 +284,26 @@ static __attribute__((noinline)) uint32_t abandon_all(struct kin__watcher *watch
 
 /* ---- the poller of a runtime ---- */
 
-/* Fetches what the wakes will touch, all of it cold when there are many connections: the entries,
- * then whoever waits there. They overlap instead of being waited for one after the other. */
-static inline void warm_up(const struct kin__ready *ready, int count)
+/* Fetches what the wakes will touch and whoever is woken, all of it cold when there are many
+ * connections, so that the misses overlap instead of coming one after the other: the entries, then
+ * the stacks of those who wait there, then their tasks. Each stack is a page that no TLB holds any
+ * more, and a fetch stays until its page is found; those of a tight loop wait together, where one
+ * between a wake and the next, or before a switch, waits alone. */
+static inline void warm_up(struct kin__watcher *watcher, int count)
 {
-    for (int i = 0; i < count; i++)
-        __builtin_prefetch(kin__fd_find(fd_of(ready[i].data)), 1);
+    struct kin__fd_entry **entries = watcher->entries;
     for (int i = 0; i < count; i++) {
-        struct kin__fd_entry *entry = kin__fd_find(fd_of(ready[i].data));
-        if (KIN__UNLIKELY(!entry)) /* not about a descriptor */
-            continue;
-        uintptr_t waiter = (uintptr_t)kin__load_relaxed(&entry->warm[0]); /* relaxed: a hint */
-        uintptr_t task = (uintptr_t)kin__load_relaxed(&entry->warm[1]);   /* relaxed: as above */
-        __builtin_prefetch((void *)waiter, 1);
-        __builtin_prefetch((void *)(waiter + KIN__LINE), 1);
+        entries[i] = kin__fd_find(fd_of(watcher->ready[i].data)); /* NULL: no descriptor's */
+        __builtin_prefetch(entries[i], 1);
+    }
+    for (int i = 0; i < count; i++) {
+        if (KIN__LIKELY(entries[i] != NULL))
+            __builtin_prefetch(kin__load_relaxed(&entries[i]->stack), 1); /* relaxed: a hint */
+    }
+    for (int i = 0; i < count; i++) {
+        uintptr_t task = 0;
+        if (KIN__LIKELY(entries[i] != NULL))
+            task = (uintptr_t)kin__load_relaxed(&entries[i]->reader); /* relaxed: a hint */
         for (unsigned line = 0; line < sizeof(struct kin__task) / KIN__LINE; line++)
             __builtin_prefetch((void *)(task + KIN__LINE * line), 1);
     }
@@ -347,7 +361,7 @@ static uint32_t poller_poll(struct kin__sched *sched, int64_t ns)
     do { /* ends: once somebody was woken: what was fetched for that is still warm when it runs */
         count = watcher->kind->wait(watcher->impl, ready, KIN__WATCHER_BATCH, ns);
         if (count > 2)
-            warm_up(ready, count);
+            warm_up(watcher, count);
         for (int i = 0; i < count; i++)
             woken += on_one(watcher, &ready[i]);
         ns = 0;

@@ -26,6 +26,7 @@ struct kin__watcher {
     struct kin__list link;    /* among those of the process */
     /* whoever polls, which may be on the cold stack of a task that parks: not there */
     struct kin__ready ready[KIN__WATCHER_BATCH];
+    struct kin__fd_entry *entries[KIN__WATCHER_BATCH]; /* theirs; while they are fetched */
 };
 
 /* Gives a runtime its poller, if it has none. 0 or -errno. */

@@ -140,6 +140,147 @@ KIN_TEST(everybody_who_failed_before_an_event_tries_again, "A9")
     EXPECT_EQ(run_reporting(2, share_an_event, NULL, NULL), 0);
 }
 
+/* ---- several who wait for one descriptor ---- */
+
+#define LINE_BYTES 4
+
+struct line {
+    int fd;
+    struct kin__fd_entry *entry;
+    _Atomic uint64_t first; /* who came first, by id */
+    _Atomic int got, stopped;
+};
+
+/* How many wait for reading. */
+static int line_length(struct line *line)
+{
+    const struct kin__list *readers = &line->entry->readers.list;
+    int length = 0;
+    kin__lock_take(&line->entry->lock, KIN__RANK_WAIT);
+    length += kin__load_relaxed(&line->entry->reader) != NULL; /* relaxed: under the lock */
+    for (struct kin__list *link = readers->next; link && link != readers; link = link->next)
+        length++; /* ends: at the head */
+    kin__lock_give(&line->entry->lock, KIN__RANK_WAIT);
+    return length;
+}
+
+static void await_line(struct line *line, int length)
+{
+    while (line_length(line) != length) /* ends: by the alarm */
+        EXPECT_EQ(kin_sleep(kin_after(100000)), 0);
+}
+
+static void count_read(struct line *line, ssize_t got)
+{
+    if (got == KIN_CANCELLED)
+        line->stopped++;
+    else
+        EXPECT_EQ(got, 1);
+    line->got += got == 1;
+}
+
+static int read_one(void *arg)
+{
+    struct line *line = arg;
+    uint64_t nobody = 0;
+    char byte;
+    atomic_compare_exchange_strong(&line->first, &nobody, kin_self().id);
+    count_read(line, kin_read(line->fd, &byte, 1, KIN_NEVER));
+    return 0;
+}
+
+/* Waits for something else first, so that the descriptor is not its first case. */
+static int choose_one(void *arg)
+{
+    struct line *line = arg;
+    char byte;
+    struct kin_case cases[] = {KIN_CASE_AFTER(KIN_SEC(1000)), KIN_CASE_READ(line->fd)};
+    int rc;
+    do { /* ends: there is a byte for everybody */
+        rc = kin_select(cases, 2, KIN_NEVER);
+        rc = rc == 1 ? (int)kin_read(line->fd, &byte, 1, 0) : rc;
+    } while (rc == KIN_TIMEOUT);
+    count_read(line, rc);
+    return 0;
+}
+
+/* The first one is told to stop and leaves its place; one who comes after has it, and all who are
+ * left get a byte each. */
+static int leave_the_line(void *arg)
+{
+    struct line line = {0};
+    struct kin__fd fd;
+    int fds[2];
+    (void)arg;
+    EXPECT_EQ(pipe2(fds, O_NONBLOCK), 0);
+    line.fd = fds[0];
+    EXPECT_EQ(kin__fd_begin_try(fds[0], &fd), 0);
+    line.entry = fd.entry;
+    KIN_NURSERY(n);
+    EXPECT_EQ(kin_spawn(&n, read_one, &line), 0);
+    await_line(&line, 1);
+    EXPECT_EQ(kin_spawn(&n, read_one, &line), 0);
+    EXPECT_EQ(kin_spawn(&n, choose_one, &line), 0);
+    await_line(&line, 3);
+    EXPECT_EQ(kin_task_cancel((struct kin_task_ref){line.first}), 0);
+    while (line.stopped != 1) /* ends: by the alarm */
+        EXPECT_EQ(kin_sleep(kin_after(100000)), 0);
+    EXPECT_EQ(line_length(&line), 2);
+    EXPECT_EQ(kin_spawn(&n, choose_one, &line), 0);
+    EXPECT_EQ(kin_spawn(&n, read_one, &line), 0);
+    await_line(&line, LINE_BYTES);
+    EXPECT_EQ(write(fds[1], "abcd", LINE_BYTES), LINE_BYTES);
+    EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
+    EXPECT_EQ(line.got, LINE_BYTES);
+    EXPECT_EQ(line_length(&line), 0);
+    EXPECT_EQ(kin_close(fds[0]), 0);
+    EXPECT_EQ(kin_close(fds[1]), 0);
+    return 0;
+}
+
+KIN_TEST(whoever_leaves_the_line_keeps_nobody_from_being_woken, "A9")
+{
+    EXPECT_EQ(run_reporting(1, leave_the_line, NULL, NULL), 0);
+    EXPECT_EQ(run_reporting(2, leave_the_line, NULL, NULL), 0);
+}
+
+/* All of a line hear of a close. */
+static int close_the_line(void *arg)
+{
+    struct line *line = arg;
+    char byte;
+    EXPECT_EQ(kin_read(line->fd, &byte, 1, KIN_NEVER), KIN_CLOSED);
+    line->stopped++;
+    return 0;
+}
+
+static int close_under_a_line(void *arg)
+{
+    struct line line = {0};
+    struct kin__fd fd;
+    int fds[2];
+    (void)arg;
+    EXPECT_EQ(pipe2(fds, O_NONBLOCK), 0);
+    line.fd = fds[0];
+    EXPECT_EQ(kin__fd_begin_try(fds[0], &fd), 0);
+    line.entry = fd.entry;
+    KIN_NURSERY(n);
+    for (int i = 0; i < 3; i++)
+        EXPECT_EQ(kin_spawn(&n, close_the_line, &line), 0);
+    await_line(&line, 3);
+    EXPECT_EQ(kin_close(fds[0]), 0);
+    EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
+    EXPECT_EQ(line.stopped, 3);
+    EXPECT_EQ(kin_close(fds[1]), 0);
+    return 0;
+}
+
+KIN_TEST(all_of_a_line_hear_of_a_close, "")
+{
+    EXPECT_EQ(run_reporting(1, close_under_a_line, NULL, NULL), 0);
+    EXPECT_EQ(run_reporting(2, close_under_a_line, NULL, NULL), 0);
+}
+
 /* A number is not free while a call on it is under way. */
 static int close_under_a_call(void *arg)
 {
