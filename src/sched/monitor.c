@@ -22,6 +22,7 @@
 #define TRIM_AFTER 400u     /* looks without progress before trimming begins */
 #define DEATH_AFTER 20u     /* looks without progress before it asks whether all is over */
 #define DEEP_AFTER 500u     /* looks without work before it sleeps without a timeout */
+#define CALM_AFTER 8u       /* looks at workers that all had moved before it looks half as often */
 
 void kin__monitor_poke(struct kin__sched *sched)
 {
@@ -149,8 +150,9 @@ static void empty(struct kin__sched *sched, struct kin__worker *worker)
         kin__idle_wake_one(sched);
 }
 
-void kin__monitor_look(struct kin__sched *sched, int64_t now)
+bool kin__monitor_look(struct kin__sched *sched, int64_t now)
 {
+    bool have_all_moved = true;
     for (unsigned i = 0; i < sched->workers_max; i++) {
         struct kin__worker *worker = &sched->workers[i];
         struct kin__scale_event event = {.when = now, .worker = worker->index};
@@ -159,11 +161,14 @@ void kin__monitor_look(struct kin__sched *sched, int64_t now)
             fire_for(sched, worker, now);
         if (state == KIN__WORKER_DRAINING)
             empty(sched, worker);
-        if (!is_stuck(sched, worker, now, &event))
+        bool needs_help = is_stuck(sched, worker, now, &event);
+        have_all_moved = have_all_moved && event.stuck_ns == 0;
+        if (!needs_help)
             continue;
         fire_for(sched, worker, now);
         help(sched, worker, &event);
     }
+    return have_all_moved;
 }
 
 /* What all workers have done so far, as one number that changes with it. */
@@ -243,15 +248,18 @@ void kin__monitor_main(void *arg)
     int64_t step = threshold / 4 > 1000000 ? threshold / 4 : 1000000;
     if (step > 100000000)
         step = 100000000;
-    unsigned quiet = 0;
+    unsigned quiet = 0, calm = 0;
+    bool is_calm = false; /* one that comes to stand is looked at more often from then on */
     uint64_t seen = 0;
     /* pairs with the release in kin__sched_stop */
     while (!kin__load_acquire(&sched->is_stopping)) {
-        monitor_pause(sched, quiet >= DEEP_AFTER, step);
+        monitor_pause(sched, quiet >= DEEP_AFTER, is_calm ? step * 2 : step);
         uint64_t progress = progress_of_all(sched);
+        is_calm = false;
         if (is_busy(sched)) {
             int64_t now = kin__clock_now();
-            kin__monitor_look(sched, now);
+            calm = !kin__monitor_look(sched, now) ? 0 : calm < CALM_AFTER ? calm + 1 : calm;
+            is_calm = calm == CALM_AFTER;
             /* everybody is busy with long slices. relaxed: a hint */
             if (now - kin__load_relaxed(&sched->polled_at) > step)
                 (void)kin__idle_poll(sched, now);

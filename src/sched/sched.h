@@ -185,8 +185,8 @@ void kin__pool_retire(struct kin__worker *worker);
 /* The monitor thread: finds stuck workers, rescues their queues, replaces them, trims stacks. */
 void kin__monitor_main(void *sched);
 void kin__monitor_poke(struct kin__sched *sched);
-/* One look of the monitor, for tests: what it would do at time now. */
-void kin__monitor_look(struct kin__sched *sched, int64_t now);
+/* One look of the monitor at time now. True: every worker has moved since the one before. */
+bool kin__monitor_look(struct kin__sched *sched, int64_t now);
 
 /* Runnable tasks waiting in all queues, about; signed because the counters are read one after the
  * other [EP:7.1]. */
