@@ -33,8 +33,8 @@ def id_of(task):
 def describe(task):
     name = task["name"].string() if int(task["flags"]) & NAMED else "no name"
     waiting = task["waiting"]
-    doing = ("has not begun" if not int(task["stack"]) else
-             "waits for " + waiting.string() if int(waiting) else "runs, or can")
+    doing = ("waits for " + waiting.string() if int(waiting) else
+             "has not begun" if not int(task["stack"]) else "runs, or can")
     site = gdb.find_pc_line(int(task["site"]) - 1)
     where = "%s:%d" % (site.symtab.filename, site.line) if site.symtab else hex(int(task["site"]))
     return "task %d (%s): %s, spawned at %s" % (id_of(task), name, doing, where)
@@ -105,7 +105,10 @@ class Kin(gdb.Command):
             if "x86-64" not in gdb.selected_frame().architecture().name():
                 raise gdb.GdbError("only on x86-64")
             print(describe(found[0]))
-            backtrace(found[0])
+            if int(found[0]["stack"]):
+                backtrace(found[0])
+            else:
+                print("it rests: it has no stack meanwhile")
         else:
             raise gdb.GdbError("kin tasks, or kin bt ID")
 

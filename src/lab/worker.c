@@ -195,6 +195,39 @@ static void finish(struct kin__task *task, int rc)
     retire(worker, task);
 }
 
+/* For people. */
+static void note_park(const struct kin__task *task)
+{
+    struct kin__waits waits;
+    const char *what = kin__wait_peek(task, &waits) ? kin__sim_waits(&waits) : NULL;
+    if (!what)
+        what = kin__load_relaxed(&task->waiting); /* alone: there is one thread */
+    kin__record(kin__player_of(task), KIN__NOTE_PARK, KIN__NOTE_NOBODY, NULL, what);
+}
+
+/* The running task waits from here on. */
+static void commit(struct kin__task *task)
+{
+    uint32_t index = kin__player_of(task);
+    kin__world.players[index].switches++;
+    kin__world_disable(index);
+    KIN__CHECK(!kin__word_commit(task), "W:4.2");
+    if (KIN__UNLIKELY(kin__record_is_on))
+        note_park(task);
+    look_at_stack(task, "before it waits here");
+    KIN__ASSERT(kin__rank_holds_none(), "house");
+    if (KIN__UNLIKELY(kin__world.faults))
+        kin__lab_fault_parks(task);
+}
+
+/* The task has left its stack for good and waits: park/rest.h. */
+static void rest(struct kin__task *task, void *arg)
+{
+    commit(task); /* nobody runs meanwhile */
+    task->stack = NULL;
+    task->arg = arg;
+}
+
 /* Calls the body on the stack that the worker is on. */
 static __attribute__((noinline)) void run(struct kin__worker *worker, struct kin__task *task,
                                           const struct kin__context *lender)
@@ -204,21 +237,30 @@ static __attribute__((noinline)) void run(struct kin__worker *worker, struct kin
     task->stack = worker->stack;
     task->low = worker->stack->low;
     kin__worker_set_current(worker, task);
-    if (kin__extra_cleanups(task)) /* the one it begins with */
+    bool has_rested = kin__load_quiet(&task->waiting) != NULL; /* alone: there is one thread */
+    if (kin__extra_cleanups(task) && !has_rested) /* the one it begins with */
         kin__lab_acquires(KIN__LAB_CLEANUP, task->extra->cleanups.table->arg, 1);
     kin__context_enter(&task->ctx, lender);
-    if (!(kin__word_requests(task) & (KIN__CANCEL | KIN__KILL)))
+    if (has_rested || !(kin__word_requests(task) & (KIN__CANCEL | KIN__KILL)))
         rc = kin__call_clean_raw(&task->escape, task->fn, arg);
+    if (rc == KIN__RESTING && kin__load_quiet(&task->waiting)) { /* alone: as above */
+        kin__context_leave(&task->ctx, lender);
+        rest(task, arg);
+        return;
+    }
     if (task->flags & KIN__TASK_EXTRA)
         rc = worker->sched->owner->conclude(task, rc);
     kin__context_leave(&task->ctx, lender);
     finish(task, rc);
 }
 
-/* A task that had not begun, and for which there is no stack. */
+/* A task that had not begun, or has rested, and for which there is no stack. */
 static void fail_unrun(struct kin__worker *worker, struct kin__task *task)
 {
     kin__worker_set_current(worker, task);
+    if (kin__task_rests(task) && kin__extra_cleanups(task)) /* its only one, as it rests */
+        KIN__LAB_LEAVES(KIN__LAB_CLEANUP, task->extra->cleanups.table->arg, 1);
+    kin__store_quiet(&task->waiting, NULL); /* alone: there is one thread */
     task->flags |= KIN__TASK_FAILED;
     task->status = -ENOMEM;
     kin__word_move(task, KIN__RUNNING, KIN__DONE, KIN__BY_TASK);
@@ -326,16 +368,6 @@ static void runner(void *pass)
     kin__context_jump(&stack->runner, to, worker);
 }
 
-/* For people. */
-static void note_park(const struct kin__task *task)
-{
-    struct kin__waits waits;
-    const char *what = kin__wait_peek(task, &waits) ? kin__sim_waits(&waits) : NULL;
-    if (!what)
-        what = kin__load_relaxed(&task->waiting); /* alone: there is one thread */
-    kin__record(kin__player_of(task), KIN__NOTE_PARK, KIN__NOTE_NOBODY, NULL, what);
-}
-
 void kin__lab_parks(const void *cases, uint32_t count)
 {
     struct kin__world *w = &kin__world;
@@ -351,18 +383,9 @@ void kin__lab_parks(const void *cases, uint32_t count)
 void kin__worker_park(struct kin__task *task)
 {
     struct kin__worker *worker = kin__world.worker;
-    uint32_t index = kin__player_of(task);
     if (kin__word_is_ready(task))
         return; /* whoever woke it was faster */
-    kin__world.players[index].switches++;
-    kin__world_disable(index);
-    KIN__CHECK(!kin__word_commit(task), "W:4.2");
-    if (KIN__UNLIKELY(kin__record_is_on))
-        note_park(task);
-    look_at_stack(task, "before it waits here");
-    KIN__ASSERT(kin__rank_holds_none(), "house");
-    if (KIN__UNLIKELY(kin__world.faults))
-        kin__lab_fault_parks(task);
+    commit(task);
     struct kin__context *to = next_flow(worker, task);
     if (to)
         (void)kin__context_switch(&task->ctx, to, worker);

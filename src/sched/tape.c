@@ -124,10 +124,11 @@ static void note_spawned_locked(struct kin__tape *tape, struct kin__tape_ring *r
 
 void kin__tape_pushed(struct kin__sched *sched, const struct kin__task *task, bool is_late)
 {
-    bool is_locked = !task->stack; /* a new one gets a life */
+    bool is_new = !task->stack && !kin__task_rests(task);
+    bool is_locked = is_new; /* it gets a life */
     struct kin__tape_ring *ring = enter(sched, &is_locked);
     const struct kin__task *by = is_late ? NULL : actor(sched, ring);
-    if (task->stack)
+    if (!is_new)
         note_woken(sched->tape, ring, task, by);
     else
         note_spawned_locked(sched->tape, ring, task, by);

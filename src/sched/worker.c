@@ -7,6 +7,9 @@
  * finishing what the flow before it left undone: committing its park, queueing its yield, giving
  * its stack back. None of that may happen before the switch, because from then on other workers may
  * run the task or reuse the stack [F5] [W:4.2].
+ *
+ * A task that rests (park/rest.h) leaves its stack by returning. The loop that has called it then
+ * commits its park, and is the one that has the stack.
  */
 #include "sched/worker.h"
 
@@ -480,14 +483,42 @@ static inline void finish(struct kin__task *task, int rc)
 }
 
 /* What comes before a body: the task is on the worker's stack now. Its argument, or false: it was
- * cancelled before its first run, and the body never runs [NSM:4.2]. */
+ * cancelled before its first run, and the body never runs [NSM:4.2]. One that has rested does. */
 static inline bool mount(struct kin__worker *worker, struct kin__task *task, void **arg)
 {
     *arg = task->arg;
     task->stack = worker->stack;
     task->low = worker->stack->low;
     kin__worker_set_current(worker, task);
-    return KIN__LIKELY(!(kin__word_requests(task) & (KIN__CANCEL | KIN__KILL)));
+    return KIN__LIKELY(!(kin__word_requests(task) & (KIN__CANCEL | KIN__KILL))) ||
+           kin__load_quiet(&task->waiting); /* alone: the task's own */
+}
+
+/* The body has returned, and the task has belongings: whether it goes on some other time. */
+static inline bool has_rest(const struct kin__task *task, int rc)
+{
+    return rc == KIN__RESTING && kin__load_quiet(&task->waiting); /* alone: the task's own */
+}
+
+/* The task has left its stack for good and waits: its park is committed. From then on it may run
+ * elsewhere, and the stack is the caller's. */
+static __attribute__((noinline)) void rest(struct kin__task *task, void *arg)
+{
+    struct kin__worker *worker = kin__worker_self();
+    KIN__CHECK(kin__stack_is_sound(task->stack), "SCHED:5.3.3");
+    KIN__ASSERT(kin__rank_holds_none(), "house");
+    if (KIN__UNLIKELY(worker->sched->tape != NULL))
+        kin__tape_parked(worker, task);
+    kin__worker_set_current(worker, NULL);
+    task->flags &= (uint16_t)~KIN__TASK_BORROWS;
+    task->stack = NULL;
+    task->ctx.sp = NULL; /* knows nobody to warm up */
+    task->arg = arg;
+    if (KIN__LIKELY(!kin__word_commit(task)))
+        return;
+    kin__bias_take(&worker->bias);
+    push_late(worker, task);
+    kin__bias_give(&worker->bias);
 }
 
 /* Calls the body on the stack that the worker is on: from the runner, whose control words are the
@@ -501,14 +532,21 @@ static __attribute__((noinline)) void run(struct kin__worker *worker, struct kin
     kin__context_enter(&task->ctx, lender);
     if (KIN__LIKELY(begins))
         rc = kin__call_clean_raw(&task->escape, task->fn, arg);
-    if (KIN__UNLIKELY(task->flags & KIN__TASK_EXTRA))
+    if (KIN__UNLIKELY(task->flags & KIN__TASK_EXTRA)) {
+        if (has_rest(task, rc)) {
+            kin__context_leave(&task->ctx, lender);
+            rest(task, arg);
+            return;
+        }
         rc = kin__worker_self()->sched->owner->conclude(task, rc);
+    }
     kin__context_leave(&task->ctx, lender);
     finish(task, rc);
 }
 
-/* The same from another task, whose control words may be anything. */
-static __attribute__((noinline)) void run_borrowing(struct kin__worker *worker,
+/* The same from another task, whose control words may be anything. False: it is not over, but
+ * rests. */
+static __attribute__((noinline)) bool run_borrowing(struct kin__worker *worker,
                                                     struct kin__task *task,
                                                     const struct kin__context *lender)
 {
@@ -518,10 +556,17 @@ static __attribute__((noinline)) void run_borrowing(struct kin__worker *worker,
     kin__context_enter(&task->ctx, lender);
     if (KIN__LIKELY(begins))
         rc = kin__call_raw(&task->escape, task->fn, arg);
-    if (KIN__UNLIKELY(task->flags & KIN__TASK_EXTRA))
+    if (KIN__UNLIKELY(task->flags & KIN__TASK_EXTRA)) {
+        if (has_rest(task, rc)) {
+            kin__context_leave(&task->ctx, lender);
+            rest(task, arg);
+            return false;
+        }
         rc = kin__worker_self()->sched->owner->conclude(task, rc);
+    }
     kin__context_leave(&task->ctx, lender);
     finish(task, rc);
+    return true;
 }
 
 /* The loop on a task stack; never returns, its last act is a jump. */
@@ -623,8 +668,8 @@ static inline struct kin__task *next_yielded(struct kin__worker *worker, struct 
         return NULL;
     (void)count_down(worker);
     kin__bias_take(&worker->bias);
-    /* alone: it was rescued */
-    if (KIN__UNLIKELY(kin__load_relaxed(&worker->yielded.head) != next)) {
+    /* alone: it was rescued; or it is one of low priority that has rested, and needs a stack */
+    if (KIN__UNLIKELY(kin__load_relaxed(&worker->yielded.head) != next || !next->stack)) {
         kin__bias_give(&worker->bias);
         return NULL;
     }
@@ -647,14 +692,13 @@ void kin__worker_yield(struct kin__task *task)
 {
     struct kin__worker *worker = kin__worker_self();
     struct kin__task *next = next_yielded(worker, task);
-    if (KIN__LIKELY(next && next->stack)) {
+    if (KIN__LIKELY(next != NULL)) {
         kin__word_move(task, KIN__RUNNING, KIN__RUNNABLE, KIN__BY_TASK);
         kin__worker_set_current(worker, next);
         worker->stack = next->stack;
         land(kin__context_switch(&task->ctx, &next->ctx, worker));
         return;
     }
-    KIN__ASSERT(!next, "SCHED:4.2.1"); /* whoever yielded has begun */
     next = next_held(worker);
     /* relaxed: asked again at the next pick */
     if (!next && !(kin__load_relaxed(&worker->attention) & KIN__DRAIN)) {
@@ -674,8 +718,11 @@ void kin__worker_run_here(struct kin__task *host, struct kin__task *child)
     struct kin__worker *worker = kin__worker_self();
     KIN__ASSERT(kin__worker_current(worker) == host && !child->stack, "F1");
     child->flags |= KIN__TASK_BORROWS;
-    run_borrowing(worker, child, &host->ctx);
-    kin__worker_set_current(kin__worker_self(), host);
+    bool is_over = run_borrowing(worker, child, &host->ctx);
+    worker = kin__worker_self();
+    if (KIN__UNLIKELY(!is_over && worker->sched->tape))
+        kin__tape_picked(worker, host, false); /* nothing else tells that it goes on */
+    kin__worker_set_current(worker, host);
 }
 
 /* Near the end of the stack there may be too little room to be sure of touching the guard: the
@@ -699,11 +746,13 @@ _Noreturn void kin__worker_escape(struct kin__task *task)
     kin__escape_raw(task->escape, task->status);
 }
 
-/* No memory for a stack: the task ends without having run. */
+/* No memory for a stack: the task ends without having run, or, after a rest, without running
+ * again. */
 static void fail_unrun(struct kin__worker *worker, struct kin__task *task)
 {
     give_bias(worker);
     kin__worker_set_current(worker, task);
+    kin__store_quiet(&task->waiting, NULL); /* relaxed: for dumps */
     task->flags |= KIN__TASK_FAILED;
     task->status = -ENOMEM;
     kin__word_move(task, KIN__RUNNING, KIN__DONE, KIN__BY_TASK);

@@ -266,8 +266,8 @@ void kin__worker_push_last(struct kin__worker *worker, struct kin__task *task);
 /* The newest task of the deque if it is a child of scope that has not begun; NULL otherwise. */
 struct kin__task *kin__worker_take_child(struct kin__worker *worker,
                                          const struct kin__scope *scope);
-/* Runs such a child on the stack of the running task, to its end. Whether the stack can lend is the
- * caller's question. */
+/* Runs such a child on the stack of the running task, until it is over or rests. Whether the stack
+ * can lend is the caller's question. */
 void kin__worker_run_here(struct kin__task *host, struct kin__task *child);
 /* Ends the body of the running task from any depth, with task->status. */
 _Noreturn void kin__worker_escape(struct kin__task *task);

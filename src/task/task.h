@@ -74,13 +74,14 @@ struct kin__task {
     kin__a64 ctl;            /* the word: word.h */
     struct kin__task *next;  /* run-queue link; owner of the queue it is in */
     struct kin__context ctx; /* where it goes on; task, then whoever continues it */
-    struct kin__stack *stack; /* the stack it runs on, its own or borrowed; NULL: has not begun */
+    /* the stack it runs on, its own or borrowed; NULL: it has not begun, or rests */
+    struct kin__stack *stack;
     union {
         kin_task_fn *fn;          /* spawner */
         struct kin__stack *spare; /* if KIN__TASK_SPARE: where an overflow is cleaned up; task */
     };
     union {
-        void *arg;       /* until it runs; spawner */
+        void *arg;       /* until it runs, and while it rests; spawner, then worker */
         const char *low; /* while it runs: lowest byte of the stack it is on; task */
     };
 
@@ -141,6 +142,17 @@ static inline struct kin__task *kin__task_of_frame(struct kin__frame *frame)
 static inline uint64_t kin__task_id(const struct kin__task *task)
 {
     return kin__load_relaxed(&task->frame.name); /* relaxed: constant while the task lives */
+}
+
+/* What the body of a task that is to rest returns, right after kin__rest_begin (park/rest.h). */
+#define KIN__RESTING INT32_MIN
+
+/* Whether a task that has no stack has begun: it has given the stack back, and waits. The worker's
+ * that runs it, or the winner's. */
+static inline bool kin__task_rests(const struct kin__task *task)
+{
+    /* alone: the caller's own; whoever comes next has it from the queue */
+    return !task->stack && kin__load_quiet(&task->waiting);
 }
 
 /* For reports: never NULL. Others may ask while the task goes on, which changes other flags. */

@@ -109,7 +109,8 @@ static void count(struct dump *dump, const char *doing, const char *waiting)
 /* A peek at a field that only the task's worker writes, while that worker goes on: a moment old. */
 __attribute__((no_sanitize("thread"))) static bool has_begun(const struct kin__task *task)
 {
-    return *(struct kin__stack *const volatile *)&task->stack != NULL;
+    return *(struct kin__stack *const volatile *)&task->stack != NULL ||
+           kin__load_quiet(&task->waiting); /* relaxed: a snapshot; it rests */
 }
 
 /* What a task is doing, as its word says. */

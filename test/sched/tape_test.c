@@ -35,8 +35,9 @@ static void check_lives(const struct record *record)
         char *at = &state[line->task], was = *at;
         if (is_kind(line, "spawn"))
             EXPECT(was == '.' && (*at = 'n'));
-        else if (is_kind(line, "run")) /* a host of a child that ended goes on without a note */
-            EXPECT((was == 'n' || was == 'w' || was == 'y') && (*at = 'r'));
+        else if (is_kind(line, "run")) /* a host of a child that ended goes on without a note, */
+            EXPECT((was == 'n' || was == 'w' || was == 'y' || was == 'l') && /* of one that rests */
+                   (*at = 'r'));                                             /* with one */
         else if (is_kind(line, "park"))
             EXPECT((was == 'r' || was == 'l') && (*at = 'p'));
         else if (is_kind(line, "yield"))
@@ -114,6 +115,40 @@ KIN_TEST(every_task_has_a_life_in_the_order_of_time, "")
         EXPECT_EQ(find_path(&record, "root"), 1);
         EXPECT_NE(find_path(&record, "root/8"), 0);
         EXPECT_EQ(find_path(&record, "root/9"), 0);
+        check_lives(&record);
+        forget(&record);
+    }
+}
+
+/* A task that rests has no stack, as one that has not begun, and is not born again. */
+static int answer(struct kin_server *s, void *state, const void *req, size_t size,
+                  struct kin_reply *reply)
+{
+    (void)s, (void)state, (void)req, (void)size;
+    return kin_reply_send(reply, NULL, 0);
+}
+
+static int call_often(void *arg)
+{
+    static const struct kin_server_ops ops = {.on_call = answer};
+    struct kin_addr server;
+    (void)arg;
+    KIN_NURSERY(n);
+    EXPECT_EQ(kin_server_start(&n, &ops, NULL, NULL, &server), 0);
+    for (int i = 0; i < 20; i++)
+        EXPECT_EQ(kin_call(server, NULL, 0, NULL, 0, NULL, KIN_NEVER), 0);
+    EXPECT_EQ(kin_server_stop(server, 0, KIN_NEVER), 0);
+    return kin_nursery_join(&n, NULL);
+}
+
+KIN_TEST(a_rest_is_a_wait_like_any_other, "")
+{
+    for (unsigned workers = 1; workers <= 4; workers++) {
+        struct record record = run_recorded(workers, call_often, NULL);
+        EXPECT_EQ(record.tasks, 2);
+        EXPECT_EQ(count_kind(&record, "spawn"), 2);
+        EXPECT_EQ(count_kind(&record, "end"), 2);
+        EXPECT_GT(count_kind(&record, "park"), 20);
         check_lives(&record);
         forget(&record);
     }
