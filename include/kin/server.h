@@ -71,7 +71,8 @@ struct kin_server_ops {
     int (*on_cast)(struct kin_server *s, void *state, const void *msg, size_t size);
     int (*on_info)(struct kin_server *s, void *state, const struct kin_info *info);
     int (*on_continue)(struct kin_server *s, void *state);
-    /* not run when on_start never ran or failed, nor after a panic */
+    /* not run when on_start never ran or failed, nor after a panic, nor when a server that waits
+     * for messages is woken and there is no memory for a stack: it ends with -ENOMEM */
     void (*on_stop)(struct kin_server *s, void *state, const struct kin_outcome *why);
 };
 

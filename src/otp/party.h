@@ -68,6 +68,7 @@ struct kin__party {
     struct kin__list watches;    /* struct kin__watch by link_out: of whose end it is told */
     struct kin__list names;      /* struct kin__lease: the names that it holds */
     struct kin__timer timer;     /* of a server that stops: its masks end here */
+    struct kin__case rest;       /* of a server: what it waits for while it rests; its task's own */
 #ifdef KIN__LAB
     struct kin__party *used_next; /* those that this execution has used */
 #endif

@@ -9,7 +9,10 @@
  *                     subject) [GS-INFO-SORT] [SINV-4]
  *     a stop          asked for by kin_server_stop or by a cancellation
  *     a letter        the oldest
- *     nothing         it parks, no longer than until the first timer
+ *     nothing         it parks, no longer than until the first timer; without one it rests
+ *
+ * A server that rests (park/rest.h) has returned from its body and has no stack; woken, it enters
+ * its body again and goes on with the loop. Everything that it needs is in its block.
  *
  * A server that has just been handed a letter, while it was parked and its mailbox empty, does not
  * look at the mailbox before it parks again: the park itself finds whatever came meanwhile. So a
@@ -20,6 +23,7 @@
 #include "otp/serving.h"
 
 #include "otp/registry.h"
+#include "park/rest.h"
 #include "plat/plat.h"
 #include "base/bits.h"
 #include "sched/entry.h"
@@ -188,6 +192,7 @@ void kin__server_handle(struct kin_server *s, enum kin__server_next next)
     case KIN__NEXT_NOTHING:
     case KIN__NEXT_STOP:
     case KIN__NEXT_CANCEL:
+    case KIN__NEXT_REST:
         break;
     }
 }
@@ -422,17 +427,9 @@ static bool is_idle(struct kin_server *s)
     return true;
 }
 
-/* Parks until there is something. What it was handed is what is next. */
-static enum kin__server_next wait_for_mail(struct kin_server *s)
+/* What is next after a wait that has ended with rc. What it was handed is. */
+static enum kin__server_next woken(struct kin_server *s, int rc)
 {
-    kin_time deadline = wait_until(s);
-    unsigned flags = KIN__UNLIKELY(s->extra != NULL) ? wait_flags(s) : KIN__WAIT_TRIED;
-    int rc;
-    s->task->flags &= (uint16_t)~KIN__TASK_DEADLINE; /* what a callback has left behind */
-    if (KIN__LIKELY(deadline == KIN_NEVER))
-        rc = kin__wait(&mail_waitable, s, s, flags);
-    else
-        rc = kin__wait_until(&mail_waitable, s, s, deadline, flags);
     s->was_handed = s->next != KIN__NEXT_NOTHING;
     if (KIN__LIKELY(s->was_handed))
         return (enum kin__server_next)s->next;
@@ -441,6 +438,39 @@ static enum kin__server_next wait_for_mail(struct kin_server *s)
         return KIN__NEXT_NOTHING;
     }
     return rc == KIN_CANCELLED && !s->extra ? KIN__NEXT_CANCEL : KIN__NEXT_NOTHING;
+}
+
+/* Whether the server may wait without a stack: nothing of its callbacks has to be undone on one,
+ * should there be none for it later. */
+static bool can_rest(const struct kin_server *s)
+{
+    const struct kin__task *task = s->task;
+    const struct kin__extra *extra = task->extra; /* its own cleanup is there, at least */
+    return !s->extra && !task->masks && extra->cleanups.count == 1 && extra->locals.count == 0 &&
+           !extra->has_owed && !kin__load_relaxed(&task->inner); /* relaxed: the task's own */
+}
+
+/* Rests until there is something. */
+static enum kin__server_next rest(struct kin_server *s)
+{
+    struct kin__case *one = &s->party->rest;
+    one->ops = &mail_waitable;
+    one->object = one->io = s;
+    int rc = kin__rest_begin(s->task, one);
+    return KIN__LIKELY(rc == KIN__RESTING) ? KIN__NEXT_REST : woken(s, rc);
+}
+
+/* Parks until there is something, or begins to rest. */
+static enum kin__server_next wait_for_mail(struct kin_server *s)
+{
+    kin_time deadline = wait_until(s);
+    unsigned flags = KIN__UNLIKELY(s->extra != NULL) ? wait_flags(s) : KIN__WAIT_TRIED;
+    s->task->flags &= (uint16_t)~KIN__TASK_DEADLINE; /* what a callback has left behind */
+    if (KIN__UNLIKELY(deadline != KIN_NEVER))
+        return woken(s, kin__wait_until(&mail_waitable, s, s, deadline, flags));
+    if (can_rest(s))
+        return rest(s);
+    return woken(s, kin__wait(&mail_waitable, s, s, flags));
 }
 
 /* ---- the loop ---- */
@@ -469,32 +499,34 @@ static void hear(struct kin_server *s, enum kin__server_next next)
     judge(s, s->extra->on_asked(s, s->memory, how, reason));
 }
 
-/* Runs until it is to stop; what the body returns. */
-static int serve(struct kin_server *s)
+/* Begins with what is next, and runs until it is to stop or rests; what the body returns. */
+static int serve(struct kin_server *s, enum kin__server_next next)
 {
     for (;;) { /* ends: as its callbacks and its nursery say */
-        if (KIN__UNLIKELY(s->is_ending))
-            return kin__server_wind_up(s, false, s->status);
-        if (KIN__UNLIKELY(s->is_cancelled))
-            return kin__server_wind_up(s, true, KIN_CANCELLED);
-        if (KIN__UNLIKELY(s->continues)) {
-            kin__server_continue(s);
-            continue;
-        }
-        enum kin__server_next next = KIN__NEXT_NOTHING;
-        if (KIN__UNLIKELY(!s->was_handed || s->timers.heap.count != 0 || s->extra))
-            next = kin__server_take(s);
-        if (KIN__LIKELY(next == KIN__NEXT_NOTHING))
-            next = wait_for_mail(s);
         if (KIN__LIKELY(next < KIN__NEXT_STOP)) {
             if (KIN__LIKELY(next != KIN__NEXT_NOTHING))
                 kin__server_handle(s, next);
+        } else if (KIN__LIKELY(next == KIN__NEXT_REST)) {
+            return KIN__RESTING;
         } else if (s->extra) {
             hear(s, next);
         } else {
             return kin__server_wind_up(s, true,
                                        next == KIN__NEXT_STOP ? s->reason : KIN_CANCELLED);
         }
+        if (KIN__UNLIKELY(s->is_ending))
+            return kin__server_wind_up(s, false, s->status);
+        if (KIN__UNLIKELY(s->is_cancelled))
+            return kin__server_wind_up(s, true, KIN_CANCELLED);
+        next = KIN__NEXT_NOTHING;
+        if (KIN__UNLIKELY(s->continues)) {
+            kin__server_continue(s);
+            continue;
+        }
+        if (KIN__UNLIKELY(!s->was_handed || s->timers.heap.count != 0 || s->extra))
+            next = kin__server_take(s);
+        if (KIN__LIKELY(next == KIN__NEXT_NOTHING))
+            next = wait_for_mail(s);
     }
 }
 
@@ -565,6 +597,8 @@ static int start_up(struct kin_server *s)
 int kin__server_main(void *arg)
 {
     struct kin_server *s = arg;
+    if (KIN__LIKELY(s->has_started)) /* it has rested */
+        return serve(s, woken(s, kin__rest_end(s->task, &s->party->rest)));
     struct kin__task *self = kin__task_self();
     s->timers.round = 1;
     if (!kin__server_begin(s, self))
@@ -574,7 +608,7 @@ int kin__server_main(void *arg)
     s->status = settle(s, self);
     if (s->status == 0)
         s->status = start_up(s);
-    return s->status < 0 && !s->is_ending ? s->status : serve(s);
+    return s->status < 0 && !s->is_ending ? s->status : serve(s, KIN__NEXT_NOTHING);
 }
 
 void kin__server_cleanup(void *arg)
@@ -586,10 +620,14 @@ void kin__server_cleanup(void *arg)
         kin__server_unref(s);
         return;
     }
+    if (!self) { /* it has rested, and there is no stack for it: kin__server_end does the rest */
+        s->task->name = KIN__SERVER_NAME; /* the other one goes with the block */
+        return;
+    }
     bool has_failed = (self->flags & (KIN__TASK_FAILED | KIN__TASK_PANICKED)) == KIN__TASK_FAILED;
     if (has_failed && s->has_started && !s->has_stopped)
         (void)kin__server_wind_up(s, false, self->status); /* kin_fail in a callback */
-    self->name = KIN__SERVER_NAME; /* the other one goes with the block */
+    self->name = KIN__SERVER_NAME; /* as above */
     kin__lock_take(&s->start_lock, KIN__RANK_WAIT);
     bool has_started = s->start == KIN__START_DONE;
     kin__lock_give(&s->start_lock, KIN__RANK_WAIT);

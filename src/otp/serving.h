@@ -32,7 +32,8 @@ enum kin__server_next {
     KIN__NEXT_TIMER,
     KIN__NEXT_ALARM,
     KIN__NEXT_STOP,
-    KIN__NEXT_CANCEL
+    KIN__NEXT_CANCEL,
+    KIN__NEXT_REST /* its task has begun a rest: the body returns */
 };
 
 struct kin__server_timer {
