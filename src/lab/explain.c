@@ -12,8 +12,9 @@
  * When it passes, the step that was just overtaken and the last one that had to overtake it are the
  * answer: they are the pair that must not come in this order. A block cannot overtake whoever
  * spawns or wakes its task, and all of its steps must be made where they are now: a task that waits
- * there for what it has overtaken shows nothing. A failure that no such change removes does not depend on the order of
- * two steps, and that is said, too. Changed schedules lie in memory: nobody has to clear them away.
+ * there for what it has overtaken shows nothing. A failure that no such change removes does not
+ * depend on the order of two steps, and that is said, too. Changed schedules lie in memory: nobody
+ * has to clear them away.
  */
 #include "lab/explain.h"
 
