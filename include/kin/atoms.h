@@ -326,6 +326,48 @@ KIN_ATOMS_API void kin_atoms_spin(void);
 KIN_ATOMS_API void kin_atoms_assert(bool ok, const char *what);
 
 /**
+ * kin_atoms_assume - an execution goes on only if this holds.
+ * @ok: what is of interest.
+ *
+ * Where it does not hold the thread stops for good. The others go on without it and may fail; but
+ * that nobody can go on is no failure any more, and end is not called. So a loop that may have any
+ * number of turns, in which threads get in each other's way, is explored completely up to so many.
+ *
+ * Example:
+ *     #include <kin/atoms.h>
+ *     static int flags[2];
+ *     static void enter(void *arg)
+ *     {
+ *         int me = arg != NULL;
+ *         for (int turns = 0;; turns++) {
+ *             kin_atoms_assume(turns < 3); // both may step back for each other for ever
+ *             __atomic_store_n(&flags[me], 1, __ATOMIC_SEQ_CST);
+ *             if (!__atomic_load_n(&flags[1 - me], __ATOMIC_SEQ_CST))
+ *                 break;
+ *             __atomic_store_n(&flags[me], 0, __ATOMIC_SEQ_CST);
+ *         }
+ *         __atomic_store_n(&flags[me], 0, __ATOMIC_SEQ_CST);
+ *     }
+ *     static void begin(void *arg)
+ *     {
+ *         (void)arg;
+ *         flags[0] = flags[1] = 0;
+ *         kin_atoms_spawn("one", enter, NULL);
+ *         kin_atoms_spawn("two", enter, flags);
+ *     }
+ *     int main(void)
+ *     {
+ *         struct kin_atoms_report report;
+ *         int rc = kin_atoms_run(NULL, begin, NULL, NULL, &report);
+ *         return rc == 0 && report.exhausted ? 0 : 1; // without it there would always be more
+ *     }
+ *
+ * From:    a thread of the execution
+ * Returns: only if it holds
+ */
+KIN_ATOMS_API void kin_atoms_assume(bool ok);
+
+/**
  * kin_atoms_choose - one of several things happens.
  * @n:     how many there are.
  * @label: a constant text, for the report.

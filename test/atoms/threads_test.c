@@ -271,3 +271,114 @@ KIN_TEST(an_eighth_thread_is_refused, "")
         kin_ignore(explore(KIN_ATOMS_RANDOM, KIN_ATOMS_SC, begin_crowd, NULL, &report));
     }
 }
+
+/* ---- stopping ---- */
+
+static unsigned ends;
+
+static void stop_at_two(void *arg)
+{
+    uint32_t seen = load(&x, RELAXED);
+    (void)arg;
+    kin_atoms_assume(seen != 2);
+    store(&y, 1, RELAXED);
+}
+
+static bool is_y_set(void *arg)
+{
+    (void)arg;
+    return load(&y, RELAXED) == 1;
+}
+
+static void wait_for_y(void *arg)
+{
+    kin_atoms_await(is_y_set, arg);
+}
+
+static void begin_stop(void *arg)
+{
+    x = y = 0;
+    kin_atoms_spawn("first", two_stores, &x);
+    kin_atoms_spawn("second", stop_at_two, NULL);
+    if (arg)
+        kin_atoms_spawn("third", wait_for_y, NULL);
+}
+
+static void end_stop(void *arg)
+{
+    (void)arg;
+    ends++;
+    kin_atoms_assert(y == 1, "whoever was not stopped has gone on");
+}
+
+static int explore_stops(enum kin_atoms_strategy strategy, void (*begin)(void *arg))
+{
+    struct kin_atoms_config config = KIN_ATOMS_CONFIG_INIT;
+    config.strategy = strategy;
+    ends = 0;
+    return kin_atoms_run(&config, begin, end_stop, NULL, &report);
+}
+
+KIN_TEST(what_is_assumed_away_is_neither_looked_at_nor_missed, "")
+{
+    static const enum kin_atoms_strategy strategies[] = {KIN_ATOMS_DFS, KIN_ATOMS_DPOR};
+    for (unsigned i = 0; i < 2; i++) {
+        EXPECT_EQ(explore_stops(strategies[i], begin_stop), 0);
+        EXPECT(report.exhausted);
+        EXPECT_GT(ends, 0);
+        EXPECT_LT(ends, report.executions);
+    }
+    EXPECT_EQ(report.executions, 3); /* DPOR: it reads 0, 1 or 2 */
+    EXPECT_EQ(ends, 2);
+}
+
+static void begin_stop_and_wait(void *arg)
+{
+    (void)arg;
+    begin_stop(&x);
+}
+
+KIN_TEST(who_waits_for_one_that_was_stopped_is_in_no_deadlock, "")
+{
+    EXPECT_EQ(explore_stops(KIN_ATOMS_DPOR, begin_stop_and_wait), 0);
+    EXPECT(report.exhausted);
+    EXPECT_GT(report.executions, 3);
+    EXPECT_GT(ends, 0);
+}
+
+static void fail_when_two(void *arg)
+{
+    (void)arg;
+    kin_atoms_assert(load(&x, RELAXED) != 2, "it is not two");
+}
+
+static void begin_stop_and_fail(void *arg)
+{
+    begin_stop(NULL);
+    kin_atoms_spawn("third", fail_when_two, arg);
+}
+
+KIN_TEST(others_may_fail_beside_one_that_was_stopped, "")
+{
+    EXPECT_LT(explore_stops(KIN_ATOMS_DPOR, begin_stop_and_fail), 0);
+    EXPECT(strstr(report.text, "it is not two") != NULL);
+}
+
+static void stop_at_once(void *arg)
+{
+    (void)arg;
+    kin_atoms_assume(false);
+}
+
+static void begin_stopped(void *arg)
+{
+    kin_atoms_spawn("first", stop_at_once, arg);
+    kin_atoms_spawn("second", stop_at_once, arg);
+}
+
+KIN_TEST(everybody_may_stop_at_once, "")
+{
+    EXPECT_EQ(explore_stops(KIN_ATOMS_DPOR, begin_stopped), 0);
+    EXPECT(report.exhausted);
+    EXPECT_EQ(ends, 0);
+}

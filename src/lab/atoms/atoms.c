@@ -106,7 +106,7 @@ static int run_once(void (*begin)(void *arg), void (*end)(void *arg), void *arg)
     struct kin__atoms *a = &kin__atoms;
     int rc = kin__races_begin();
     a->is_traced = kin__engine_is_recorded(a->engine);
-    a->has_failed = a->is_folded = a->is_peeking = false;
+    a->has_failed = a->has_stopped = a->is_folded = a->is_peeking = false;
     kin__order_begin();
     kin__blocks_begin();
     if (a->is_traced)
@@ -118,9 +118,9 @@ static int run_once(void (*begin)(void *arg), void (*end)(void *arg), void *arg)
     begin(arg);
     if (!a->has_failed)
         kin__flows_run();
-    if (!a->has_failed && !kin__engine_is_over(a->engine))
+    if (!a->has_failed && !a->has_stopped && !kin__engine_is_over(a->engine))
         report_deadlock();
-    if (!a->has_failed && !kin__engine_is_over(a->engine) && end)
+    if (!a->has_failed && !a->has_stopped && !kin__engine_is_over(a->engine) && end)
         end(arg);
     return 0;
 }

@@ -75,6 +75,7 @@ enum kin__flow_state {
     KIN__FLOW_AWAITS, /* waits until a predicate holds */
     KIN__FLOW_SPINS,  /* waits until something that it looked at is different */
     KIN__FLOW_JOINS,  /* waits for the end of another one */
+    KIN__FLOW_STOPS,  /* is of no interest any more: kin_atoms_assume */
     KIN__FLOW_OVER
 };
 
@@ -124,6 +125,7 @@ struct kin__atoms {
     bool is_inside;  /* in the world itself: what it copies is not watched */
     bool is_traced;  /* this run is the one that is reported */
     bool has_failed; /* this run */
+    bool has_stopped; /* somebody in this run, by kin_atoms_assume */
     struct kin_atoms_config config;
     struct kin__engine *engine;
     struct kin__flow *current;

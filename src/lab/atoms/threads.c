@@ -172,6 +172,7 @@ static bool can_go_on(struct kin__flow *flow)
     case KIN__FLOW_JOINS:
         return kin__atoms.flows[flow->joined].state == KIN__FLOW_OVER &&
                kin__atoms.flows[flow->joined].head == kin__atoms.flows[flow->joined].tail;
+    case KIN__FLOW_STOPS:
     case KIN__FLOW_OVER:
         break;
     }
@@ -307,6 +308,22 @@ void kin_atoms_spin(void)
     } else {
         self->state = KIN__FLOW_SPINS; /* it stops in front of its next access */
     }
+}
+
+void kin_atoms_assume(bool ok)
+{
+    struct kin__atoms *a = &kin__atoms;
+    struct kin__flow *self = a->current;
+    if (ok)
+        return;
+    KIN__CHECK(a->phase != KIN__ATOMS_IDLE, "house: only a thread of a run stops");
+    a->is_inside = true;
+    if (a->phase == KIN__ATOMS_FIRST)
+        kin__atoms_point();
+    a->has_stopped = true;
+    self->state = KIN__FLOW_STOPS;
+    next_of(self);
+    leave(self); /* not reached: nobody goes on with a flow that has stopped */
 }
 
 void kin_atoms_join(unsigned thread)
