@@ -5,13 +5,19 @@
  * A task chooses between two channels that others send to, or close, or between a channel and an
  * event; another one offers an item to either of two. Exactly one case happens each time; what was
  * not taken is still with the one who brought it.
+ *
+ * Two who choose on the same channels may see each other, step back, and begin again, any number of
+ * times. A case that never happens counts how often each begins; what goes beyond is left out.
  */
 #include "under.h"
 
 #include "wait/chan.h"
+#include "wait/ender.h"
 
 #include <kin/select.h>
 #include <kin/sync.h>
+
+#include <string.h>
 
 static struct kin_chan *left, *right;
 static struct kin_event *event;
@@ -63,29 +69,67 @@ static void end_senders(void *arg)
     kin_atoms_assert(left->pins == 0 && right->pins == 0, "nobody holds on to them");
 }
 
-/* Two who choose meet two who offer. */
+/* ---- a case that counts the parks of its task ---- */
+
+static int parks[8], parks_max; /* of each thread */
+
+static bool never(void *object, void *io, int *status)
+{
+    (void)object, (void)io, (void)status;
+    return false;
+}
+
+static bool count_park(void *object, struct kin__waiter *waiter, int *status)
+{
+    (void)object, (void)waiter, (void)status;
+    kin_atoms_assume(parks[kin_atoms_self()]++ < parks_max);
+    return true;
+}
+
+static void leave_it(void *object, struct kin__waiter *waiter)
+{
+    (void)object, (void)waiter;
+}
+
+static const struct kin__waitable counter = {"counter", never, count_park, leave_it};
+
+/* ---- two who choose meet two who offer ---- */
+
+static int rounds;
+static const struct kin_task_ref somebody = {1};
+
 static void offer(void *arg)
 {
-    int item = 7;
     (void)arg;
-    struct kin_case cases[] = {KIN_CASE_SEND(left, &item), KIN_CASE_SEND(right, &item)};
-    int rc = kin_select_ordered(cases, 2, KIN_NEVER);
-    kin_atoms_assert(rc == 0 || rc == 1, "somebody takes it");
+    for (int i = 0; i < rounds; i++) {
+        int item = 7;
+        struct kin_case cases[] = {KIN_CASE_TASK(somebody), KIN_CASE_SEND(left, &item),
+                                   KIN_CASE_SEND(right, &item)};
+        int rc = kin_select_ordered(cases, 3, KIN_NEVER);
+        kin_atoms_assert(rc == 1 || rc == 2, "somebody takes it");
+    }
 }
 
 static void take_any(void *arg)
 {
-    int a = 0, b = 0;
     (void)arg;
-    struct kin_case cases[] = {KIN_CASE_RECV(right, &b), KIN_CASE_RECV(left, &a)};
-    int rc = kin_select_ordered(cases, 2, KIN_NEVER);
-    kin_atoms_assert(rc >= 0 && a + b == 7, "it is taken once");
-    received += a + b;
+    for (int i = 0; i < rounds; i++) {
+        int a = 0, b = 0;
+        struct kin_case cases[] = {KIN_CASE_TASK(somebody), KIN_CASE_RECV(right, &b),
+                                   KIN_CASE_RECV(left, &a)};
+        int rc = kin_select_ordered(cases, 3, KIN_NEVER);
+        kin_atoms_assert(rc > 0 && a + b == 7, "it is taken once");
+        received += a + b;
+    }
 }
 
 static void begin_offer(void *arg)
 {
-    start(*(const size_t *)arg);
+    start(0);
+    memset(parks, 0, sizeof(parks));
+    rounds = ((const int *)arg)[0];
+    parks_max = ((const int *)arg)[1];
+    atomic_store_explicit(&kin__ender_ops, &counter, memory_order_relaxed);
     under_spawn("taker", take_any, NULL);
     under_spawn("offerer", offer, NULL);
 }
@@ -93,7 +137,7 @@ static void begin_offer(void *arg)
 static void end_offer(void *arg)
 {
     (void)arg;
-    kin_atoms_assert(received == 7, "it arrived");
+    kin_atoms_assert(received == 7 * rounds, "they arrived");
     kin_atoms_assert(left->pins == 0 && right->pins == 0, "nobody holds on to them");
 }
 
@@ -177,13 +221,13 @@ static void end_cancel(void *arg)
 }
 
 static size_t none = 0, some = 1;
+static int once[] = {1, 2}, twice[] = {2, 1}; /* rounds, and parks of each in all of them */
 
 const struct harness harnesses[] = {
     {.name = "select_two_senders_buffered", .begin = begin_senders, .end = end_senders,
      .arg = &some},
-    /* two who choose can run after each other for ever, if nobody slips */
-    {.name = "select_meets_select", .begin = begin_offer, .end = end_offer, .arg = &none,
-     .preemptions = 2},
+    {.name = "select_meets_select", .begin = begin_offer, .end = end_offer, .arg = once},
+    {.name = "select_meets_select_twice", .begin = begin_offer, .end = end_offer, .arg = twice},
     {.name = "select_event", .begin = begin_event, .end = end_event, .arg = &none},
     {.name = "select_event_buffered", .begin = begin_event, .end = end_event, .arg = &some},
     {.name = "select_cancel", .begin = begin_cancel, .end = end_cancel, .arg = &some},
