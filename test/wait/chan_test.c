@@ -654,14 +654,14 @@ static int receive_until_closed(void *arg)
 
 static int close_in_between(void *arg)
 {
-    for (size_t round = 0; round < 60; round++) {
-        struct admission a = {.chan = make(sizeof(int), round % 4)};
+    for (size_t round = 0; round < 60; round += kin_test_scale()) {
+        struct admission a = {.chan = make(sizeof(int), round / kin_test_scale() % 4)};
         KIN_NURSERY(n);
         for (int i = 0; i < 3; i++) {
             EXPECT_EQ(kin_spawn(&n, send_until_closed, &a), 0);
             EXPECT_EQ(kin_spawn(&n, receive_until_closed, &a), 0);
         }
-        for (size_t i = 0; i < round * 3; i++)
+        for (size_t i = 0; i < round; i++) /* each takes as long as the others make it */
             kin_ignore(kin_yield());
         kin_chan_close(a.chan);
         EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
