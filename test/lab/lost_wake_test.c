@@ -12,6 +12,7 @@
 #include "scope/scope.h"
 #include "task/word.h"
 #include "wait/chan.h"
+#include "wait/poll.h"
 #include "wait/queue.h"
 #include "wait/timer.h"
 
@@ -308,9 +309,11 @@ static int wait_pipe(void *object)
     return (int)kin_read(subject.fds[0], &byte, 1, KIN_NEVER);
 }
 
+/* Who waits there alone stands in the table, and not in line. */
 static void write_pipe(void *object)
 {
     (void)object;
+    kin__store_relaxed(&kin__fd_find(subject.fds[0])->reader, NULL); /* alone: one thread */
     kin_ignore((int)write(subject.fds[1], "x", 1));
 }
 
