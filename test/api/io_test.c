@@ -129,6 +129,7 @@ static int wait_in_vain(void *arg)
     size_t done = 77;
     (void)arg;
     make_pair(fds);
+    fds[0] = renumber(fds[0], NUMBER_OF_OURS);
     EXPECT_EQ(kin_read(fds[0], buf, sizeof(buf), 0), KIN_TIMEOUT);
     EXPECT_EQ(kin_read(fds[0], buf, sizeof(buf), kin_after(KIN_MS(5))), KIN_TIMEOUT);
     EXPECT_EQ(kin_write(fds[1], "abc", 3, NULL, KIN_NEVER), 0);

@@ -3,6 +3,7 @@
  * Goal: a select waits for the ends of tasks and for descriptors beside channels and times.
  * Method: each kind alone and among others, ready at once and later, on one worker and on two.
  */
+#include "api/descriptors.h"
 #include "api/in_runtime.h"
 
 #include <kin/chan.h>
@@ -69,6 +70,7 @@ static int select_descriptors(void *arg)
     (void)arg;
     EXPECT_EQ(kin_chan_create(&chan, 0, 1), 0);
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+    fds[0] = renumber(fds[0], NUMBER_OF_OURS);
     for (int i = 0; i < 5; i++) {
         KIN_NURSERY(n);
         struct kin_case cases[] = {kin_case_recv(chan, NULL), kin_case_read(fds[0]),

@@ -288,6 +288,7 @@ static int close_under_a_call(void *arg)
     struct kin__fd fd, other;
     (void)arg;
     EXPECT_EQ(pipe2(fds, O_NONBLOCK), 0);
+    fds[0] = renumber(fds[0], NUMBER_OF_OURS);
     EXPECT_EQ(kin__fd_begin_try(fds[0], &fd), 0);
     EXPECT(kin__fd_enter(&fd));
     EXPECT(kin__fd_enter(&fd)); /* two of them */
