@@ -4,6 +4,7 @@
  */
 #include <kin/io.h>
 
+#include "plat/direct.h"
 #include "sched/entry.h"
 #include "task/budget.h"
 #include "wait/poll.h"
@@ -40,12 +41,12 @@ INLINE int64_t make_read(const struct call *call, int fd)
 
 INLINE int64_t make_receive(const struct call *call, int fd)
 {
-    return kin__fd_receive(fd, call->to, call->size);
+    return kin__direct_receive(fd, call->to, call->size);
 }
 
 INLINE int64_t make_write(const struct call *call, int fd)
 {
-    return kin__fd_write(fd, call->from, call->size);
+    return kin__direct_write(fd, call->from, call->size);
 }
 
 INLINE int64_t make_readv(const struct call *call, int fd)
