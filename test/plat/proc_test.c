@@ -10,6 +10,8 @@
 #include "plat/plat.h"
 #include "plat/uring.h"
 
+#include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 static kin__a32 word;
@@ -90,4 +92,21 @@ KIN_TEST(a_thread_that_the_kernel_has_in_the_process_does_not_count, "")
     while (kin__process_threads() != before) /* ends: as above, if the kernel has one more now */
         kin__thread_yield();
     kin__uring_destroy(&ring);
+}
+
+/* Memory that is there, that is not, and that ends in between. */
+KIN_TEST(memory_is_looked_at_without_a_fault, "")
+{
+    const size_t page = kin__vm_page();
+    char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char bytes[16] = "";
+    EXPECT(pages != MAP_FAILED);
+    strcpy(pages + page - 8, "seven..");
+    EXPECT_EQ(munmap(pages + page, page), 0);
+    EXPECT(kin__plat_peek(pages + page - 8, bytes, 8));
+    EXPECT_STR(bytes, "seven..");
+    EXPECT(!kin__plat_peek(pages + page - 8, bytes, 9));
+    EXPECT(!kin__plat_peek(pages + page, bytes, 1));
+    EXPECT(!kin__plat_peek(NULL, bytes, 1));
+    EXPECT_EQ(munmap(pages, page), 0);
 }
