@@ -10,6 +10,8 @@
 
 #include "kin_test.h"
 
+#include <kin/run.h>
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <string.h>
@@ -32,9 +34,12 @@ __attribute__((unused)) static int count_descriptors(void)
 
 #define NUMBER_OF_OURS 200 /* nobody else gets it: the system gives the lowest that are free */
 
-/* Gives a descriptor a number that only the test uses, in place of the one it has. */
+/* Gives a descriptor a number that only the test uses, in place of the one it has. In the lab there
+ * are no other threads, and its descriptors keep their numbers. */
 __attribute__((unused)) static int renumber(int fd, int number)
 {
+    if (kin_in_lab())
+        return fd;
     EXPECT_EQ(dup2(fd, number), number);
     EXPECT_EQ(close(fd), 0);
     return number;
