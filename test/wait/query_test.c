@@ -9,6 +9,8 @@
 #include "wait/dns_server.h"
 
 #include "plat/plat.h"
+#include "sched/sched.h"
+#include "wait/poller.h"
 #include "wait/query.h"
 
 
@@ -387,6 +389,7 @@ static int ask_the_dead(void *arg)
 
 static int cancel_asking(struct world *world)
 {
+    EXPECT_EQ(kin__watcher_start(kin__worker_self()->sched), 0); /* whether somebody waits or not */
     EXPECT_EQ(ask(world, "good.test"), 0);
     int before = count_descriptors();
     int asked = world->servers[0].datagrams;
