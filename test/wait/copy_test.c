@@ -204,7 +204,8 @@ KIN_TEST(a_copy_takes_no_more_than_it_may, "")
 }
 
 struct copying {
-    int to, from, rc;
+    int to, from;
+    _Atomic int rc;
     struct kin_copied done;
 };
 
@@ -246,6 +247,8 @@ static int end_a_copy(void *arg)
             EXPECT_EQ(kin_close(way == 1 ? target[1] : source[0]), 0);
         if (way == 2) /* it waits for the target: there is room again, and no source */
             EXPECT_GT(kin_read(target[0], zeros, sizeof(zeros), KIN_NEVER), 0);
+        while (way == 1 && copying.rc == 0) /* ends: it waits for the target, or comes to that */
+            kin_ignore(kin_write(source[1], zeros, sizeof(zeros), &put, kin_after(KIN_MS(1))));
         while (way == 2 && copying.rc == 0) /* ends: it finds out when it takes more */
             kin_ignore((int)kin_read(target[0], zeros, sizeof(zeros), kin_after(KIN_MS(1))));
         kin_ignore(kin_nursery_join(&n, NULL));
