@@ -587,11 +587,6 @@ def install_lab(ctx, scratch, moved):
         must(["cmake", "--build", directory, "--target", "bank"], timeout=600)
         passes(os.path.join(directory, "bank"))
 
-    def apart():
-        status, output = run(["pkg-config", "--libs", "kin", "kin-lab"], env=env)
-        if status == 0:
-            raise Failure("a program cannot have both, but pkg-config gives " + output)
-
     def told_apart():
         kin = os.path.join(moved, "bin/kin")
         must([kin, "lab", compiled("bank", ["gcc", "-std=c11"], "bank.c")], timeout=60, cwd=scratch)
@@ -599,7 +594,6 @@ def install_lab(ctx, scratch, moved):
         if status != 2 or "its main is not KIN_LAB_MAIN()" not in output:
             raise Failure("status %d, expected 2\n%s" % (status, output))
 
-    item(ctx, "install_pkgconfig_lab_or_kin", apart)
     item(ctx, "install_kin_lab_tells_programs_apart", told_apart)
     item(ctx, "install_pkgconfig_lab_c11", lambda: passes(
         compiled("bank", ["gcc", "-std=c11"], "bank.c")))
