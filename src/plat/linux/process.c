@@ -26,6 +26,7 @@
 #define _GNU_SOURCE 1
 #include "plat/process.h"
 
+#include "plat/context.h"
 #include "plat/plat.h"
 #include "plat/signal.h"
 
@@ -38,6 +39,10 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#if KIN__ASAN
+#include <sanitizer/asan_interface.h>
+#endif
 
 #ifndef CLONE_PIDFD
 #define CLONE_PIDFD 0x1000
@@ -385,6 +390,15 @@ static int prepare(struct launch *launch)
     return rc;
 }
 
+static void release_stack(char *stack)
+{
+#if KIN__ASAN
+    /* the child never returns: the marks of its frames would be there for whoever is mapped next */
+    __asan_unpoison_memory_region(stack, STACK_BYTES);
+#endif
+    kin__vm_release(stack, STACK_BYTES);
+}
+
 static void dispose(struct launch *launch)
 {
     for (int i = 0; i < 3; i++)
@@ -394,7 +408,7 @@ static void dispose(struct launch *launch)
         if (launch->report[i] >= 0)
             (void)close(launch->report[i]);
     if (launch->stack)
-        kin__vm_release(launch->stack, STACK_BYTES);
+        release_stack(launch->stack);
     kin__heap_free(launch->paths);
 }
 
