@@ -212,8 +212,9 @@ struct copying {
 static int copy_it(void *arg)
 {
     struct copying *copying = arg;
-    return copying->rc = kin_copy(copying->to, copying->from, UINT64_MAX, &copying->done,
-                                  KIN_NEVER);
+    int rc = kin_copy(copying->to, copying->from, UINT64_MAX, &copying->done, KIN_NEVER);
+    copying->rc = rc;
+    return rc;
 }
 
 static bool has_room(int fd)
