@@ -13,7 +13,8 @@ test    = command -v python3 >/dev/null || { echo "python3 is needed to run the 
           echo "0 passed, 1 failed, 0 skipped"; exit 1; }; python3 tools/test.py
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all run test check check-hard model bench soak fuzz lab-deep nightly
+.PHONY: all run test check check-hard check-flags mutants theorem model
+.PHONY: bench soak fuzz lab-deep nightly
 .PHONY: install dist man clean help
 all:
 	@command -v $(CMAKE) >/dev/null || { echo "cmake is needed to build kin"; exit 1; }
@@ -43,6 +44,22 @@ check:
 check-hard:
 	@$(test) --stage hard --only "$(ONLY)"
 
+## make check-flags          unit tests of builds for size, by link-time optimisation, hardened
+check-flags:
+	@$(test) --stage flags --only "$(ONLY)"
+
+## make mutants [ONLY=text]  put each mistake of test/mutants into kin: a test must notice
+mutants: export KIN_MUTANTS ?= all
+mutants:
+	@$(test) --stage mutants --only "$(ONLY)"
+
+## make theorem [COUNT=5000] new small programs: the lab must have seen all that they do
+theorem: export KIN_THEOREM_COUNT = $(or $(COUNT),5000)
+theorem:
+	@$(CMAKE) -S . -B build/soak -DCMAKE_BUILD_TYPE=Release -DKIN_TESTS=ON >/dev/null
+	@$(call build,build/soak) --target test_lab_theorem_test >/dev/null
+	@build/soak/test/lab/theorem_test --verbose
+
 ## make model                check the models of the protocols
 model:
 	@$(test) --stage model --only "$(ONLY)"
@@ -54,14 +71,17 @@ bench:
 
 ## make soak [SECONDS=60]    a million connections, then cancellations of everything for so long
 soak: export KIN_SOAK = $(or $(CYCLES),1000000)
+soak: export KIN_LONG_LIFE = $(or $(CHILDREN),10000000)
 soak: export KIN_SOAK_S = $(or $(SECONDS),60)
 # What is counted as in use is: without caches of the allocator.
 soak: export GLIBC_TUNABLES = glibc.malloc.tcache_count=0
 soak:
 	@$(CMAKE) -S . -B build/soak -DCMAKE_BUILD_TYPE=Release -DKIN_TESTS=ON >/dev/null
-	@$(call build,build/soak) --target test_api_net_soak_test test_stress_io_soak_test >/dev/null
+	@$(call build,build/soak) --target \
+		test_api_net_soak_test test_stress_io_soak_test test_stress_long_life_test >/dev/null
 	@build/soak/test/api/net_soak_test --here
 	@build/soak/test/stress/io_soak_test --here
+	@build/soak/test/stress/long_life_test --here
 	@echo "soak: nothing is left behind"
 
 ## make fuzz [SECONDS=60]    feed what comes from outside to libFuzzer, so long for each reader

@@ -31,6 +31,7 @@ int bench_queued(void);
 int bench_parkwake(void);
 int bench_fib(void);
 int bench_skynet(void);
+int bench_halves(void);
 int bench_steal(void);
 int bench_parked(void);
 int bench_sleepers(void);

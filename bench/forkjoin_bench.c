@@ -4,6 +4,8 @@
  */
 #include "bench.h"
 
+#include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -109,4 +111,80 @@ static int skynet_main(void *arg)
 int bench_skynet(void)
 {
     return bench_run(skynet_main);
+}
+
+/* ---- halves: a millisecond of work here, and one there ---- */
+
+static int64_t turns; /* of a loop that takes a millisecond */
+
+static int compute(void *arg)
+{
+    (void)arg;
+    for (int64_t i = 0; i < turns; i++)
+        __asm__ volatile("" : : "r"(i));
+    return 0;
+}
+
+/* The loop's turns in a millisecond, by the fastest of some tries. */
+static void measure_turns(void)
+{
+    int64_t best = INT64_MAX;
+    turns = 1000 * 1000;
+    for (int i = 0; i < 20; i++) {
+        int64_t start = bench_now();
+        kin_ignore(compute(NULL));
+        int64_t took = bench_now() - start;
+        best = took < best ? took : best;
+    }
+    turns = turns * 1000 * 1000 / best;
+}
+
+static int64_t time_alone(void)
+{
+    int64_t start = bench_now();
+    bench_must(compute(NULL), "compute");
+    bench_must(compute(NULL), "compute");
+    return bench_now() - start;
+}
+
+/* One half is a child; the other one is a child too, or the parent's own. */
+static int64_t time_together(bool are_both)
+{
+    int64_t start = bench_now();
+    KIN_NURSERY(n);
+    bench_must(kin_spawn(&n, compute, NULL), "spawn");
+    bench_must(are_both ? kin_spawn(&n, compute, NULL) : compute(NULL), "spawn");
+    bench_must(kin_nursery_join(&n, NULL), "join");
+    return bench_now() - start;
+}
+
+static int halves_main(void *arg)
+{
+    enum { ALONE, LONE_CHILD, CHILDREN, WAYS };
+    int64_t *times[WAYS];
+    (void)arg;
+    for (int way = 0; way < WAYS; way++) {
+        times[way] = calloc((size_t)bench_args.n, sizeof(int64_t));
+        if (!times[way])
+            bench_die(-ENOMEM, "calloc");
+    }
+    measure_turns();
+    for (int64_t i = 0; i < bench_args.n; i++) {
+        times[ALONE][i] = time_alone();
+        times[LONE_CHILD][i] = time_together(false);
+        times[CHILDREN][i] = time_together(true);
+    }
+    for (int way = 0; way < WAYS; way++)
+        bench_sort(times[way], bench_args.n);
+    double alone = (double)times[ALONE][bench_args.n / 2];
+    bench_print("lone", (double)times[LONE_CHILD][bench_args.n / 2] / alone, "x");
+    bench_print("both", (double)times[CHILDREN][bench_args.n / 2] / alone, "x");
+    for (int way = 0; way < WAYS; way++)
+        free(times[way]);
+    return 0;
+}
+
+int bench_halves(void)
+{
+    return bench_run(halves_main);
 }

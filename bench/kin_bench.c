@@ -108,6 +108,7 @@ static const struct {
     {"spawn1", bench_spawn1},         {"batch", bench_batch},
     {"queued", bench_queued},         {"parkwake", bench_parkwake},
     {"fib", bench_fib},               {"skynet", bench_skynet},
+    {"halves", bench_halves},
     {"steal", bench_steal},           {"parked", bench_parked},
     {"sleepers", bench_sleepers},     {"pingpong", bench_pingpong},
     {"crossping", bench_crossping},   {"chan", bench_chan},

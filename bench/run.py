@@ -85,6 +85,10 @@ STEAL = (
     Metric("asked_p50", "the thief asks first, p50", "us"),
     Metric("asked_p99", "the thief asks first, p99", "us"),
 )
+HALVES = (
+    Metric("lone", "one by a child, one by its parent : both alone", "x", 0.526),
+    Metric("both", "by two children : both alone", "x", 0.526),
+)
 BUFFERED2 = cost("ns", 60) + (
     Metric("crossed", "items that changed the worker", "%", own=True),
 )
@@ -189,6 +193,7 @@ CASES = (
     Case("parked", "1M parked tasks", "parked", 1, M, 0, ("go", "erlang", "tokio"), PARKED,
          (("kin", ()), ("kin 64K", ("64",))), "heavy"),
     Case("queued", "10M queued tasks", "queued", 1, 10 * M, 0, ("tokio",), QUEUED, cost="heavy"),
+    Case("halves", "two halves of 1 ms each, 2 workers", "halves", 2, 300, 0, (), HALVES),
     Case("steal", "steal while the thief searches, 2 workers", "steal", 2, 10_000, 0, (), STEAL),
     Case("sleepers", "1M sleeping tasks, deadlines within 10 s", "sleepers", 1, M, 10_000,
          ("go", "erlang", "tokio"), SLEEPERS, cost="sleep"),

@@ -33,6 +33,13 @@ static int open_bank(struct kin_server *s, void *state, const void *arg)
     return 0;
 }
 
+/* Whatever a caller sends is looked at before it is used. */
+static bool is_sound(const struct order *order, size_t size)
+{
+    return size == sizeof *order && order->amount >= 0 && order->from >= 0 &&
+           order->from < ACCOUNTS && order->to >= 0 && order->to < ACCOUNTS;
+}
+
 /* A move of money. The answer is what is left on the account that it came from. */
 static int on_order(struct kin_server *s, void *state, const void *req, size_t size,
                     struct kin_reply *reply)
@@ -41,7 +48,7 @@ static int on_order(struct kin_server *s, void *state, const void *req, size_t s
     const struct order *order = req;
 
     (void)s;
-    if (size != sizeof *order || order->amount > bank->balances[order->from]) {
+    if (!is_sound(order, size) || order->amount > bank->balances[order->from]) {
         bank->refused++;
         kin_ignore(kin_reply_abort(reply, -EDOM));
         return 0;
@@ -112,18 +119,13 @@ static int run_bank(void *arg)
     options.name = "bank";
     options.state_size = sizeof(struct bank);
     int rc = kin_server_start(&servers, &bank_ops, &options, &money, &bank);
-    if (rc < 0)
-        return rc;
     KIN_NURSERY(customers);
     for (int i = 0; i < CUSTOMERS && rc == 0; i++)
         rc = kin_spawn_copy(&customers, visit, KIN_ARGS(struct customer, bank, i));
-    if (rc == 0)
-        rc = kin_nursery_join(&customers, NULL);
+    rc = kin_nursery_end(&customers, rc);
     if (rc == 0)
         rc = kin_server_stop(bank, 0, KIN_NEVER);
-    if (rc < 0)
-        return rc;
-    return kin_nursery_join(&servers, NULL);
+    return kin_nursery_end(&servers, rc);
 }
 
 int main(void)

@@ -51,7 +51,7 @@ static int pry(void *arg)
 
     printf("%s: opening a nursery: %s\n", plugin->name, kin_status_text(rc));
     if (rc == 0)
-        return kin_nursery_join(&n, NULL);
+        return kin_nursery_end(&n, 0);
     rc = kin_budget_recharge_self(KIN_UNLIMITED_BUDGET);
     printf("%s: recharging itself: %s\n", plugin->name, kin_status_text(rc));
     return 0;
@@ -95,23 +95,21 @@ static int host(void *arg)
     if (rc == 0)
         rc = start(&n, pry, &curious, 10, NULL);
     if (rc < 0)
-        return rc;
+        return kin_nursery_end(&n, rc);
     rc = start(&n, compute, &good, 10000, NULL); /* more than the pool has */
     printf("main: a fourth plug-in: %s\n", kin_status_text(rc));
 
     rc = watch(&greedy, 0);
     if (rc < 0)
-        return rc;
+        return kin_nursery_end(&n, rc);
     printf("main: greedy is out after %ld operations, the pool has %llu left\n",
            atomic_load(&greedy.done), (unsigned long long)kin_nursery_budget_left(&n).ops);
     rc = kin_budget_recharge(ref, (struct kin_budget){.ops = 500});
     if (rc == 0)
         rc = watch(&greedy, 1500);
-    if (rc < 0)
-        return rc;
     printf("main: that was all for greedy\n");
     kin_ignore(kin_task_cancel(ref));
-    return kin_nursery_join(&n, NULL);
+    return kin_nursery_end(&n, rc);
 }
 
 int main(void)

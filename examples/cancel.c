@@ -48,12 +48,10 @@ static int branch(void *arg)
     KIN_NURSERY(n);
 
     (void)arg;
-    for (int i = 0; i < LEAVES; i++) {
-        int rc = kin_spawn(&n, i == 0 ? busy_leaf : sleeping_leaf, NULL);
-        if (rc < 0)
-            return rc;
-    }
-    return kin_nursery_join(&n, NULL);
+    int rc = 0;
+    for (int i = 0; i < LEAVES && rc == 0; i++)
+        rc = kin_spawn(&n, i == 0 ? busy_leaf : sleeping_leaf, NULL);
+    return kin_nursery_end(&n, rc);
 }
 
 static int cancel_tree(void *arg)
@@ -61,18 +59,14 @@ static int cancel_tree(void *arg)
     KIN_NURSERY(n, .name = "tree");
 
     (void)arg;
-    for (int i = 0; i < BRANCHES; i++) {
-        int rc = kin_spawn(&n, branch, NULL);
-        if (rc < 0)
-            return rc;
-    }
-    while (atomic_load(&begun) < BRANCHES * LEAVES) { /* ends: every leaf begins */
-        int rc = kin_sleep(kin_after(KIN_MS(1)));
-        if (rc < 0)
-            return rc;
-    }
-    kin_nursery_cancel(&n, 0);
-    return kin_nursery_join(&n, NULL);
+    int rc = 0;
+    for (int i = 0; i < BRANCHES && rc == 0; i++)
+        rc = kin_spawn(&n, branch, NULL);
+    while (rc == 0 && atomic_load(&begun) < BRANCHES * LEAVES) /* ends: every leaf begins */
+        rc = kin_sleep(kin_after(KIN_MS(1)));
+    if (rc == 0)
+        kin_nursery_cancel(&n, 0);
+    return kin_nursery_end(&n, rc);
 }
 
 static int finish(void *arg)
@@ -87,18 +81,15 @@ static int finish(void *arg)
 /* One child is cancelled alone; the nursery goes on and succeeds. */
 static int cancel_one(void *arg)
 {
-    struct kin_task_ref lost;
+    struct kin_task_ref lost = {0};
     KIN_NURSERY(n);
 
     int rc = kin_spawn(&n, finish, arg);
     if (rc == 0)
         rc = kin_spawn_with(&n, NULL, sleeping_leaf, NULL, 0, &lost);
-    if (rc < 0)
-        return rc;
-    rc = kin_task_cancel(lost);
-    if (rc < 0)
-        return rc;
-    rc = kin_nursery_join(&n, NULL);
+    if (rc == 0)
+        rc = kin_task_cancel(lost);
+    rc = kin_nursery_end(&n, rc);
     printf("one task cancelled: the join returned %s, cancelling it again %s\n",
            kin_status_name(rc), kin_status_name(kin_task_cancel(lost)));
     return rc;

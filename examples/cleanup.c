@@ -77,11 +77,8 @@ static int try_every_way(void *arg)
         enum way way = (enum way)i;
         KIN_NURSERY(n, .deadline = way == IS_CANCELLED ? kin_after(KIN_MS(20)) : 0);
         printf("a task that %s:\n", names[i]);
-        int rc = kin_spawn(&n, work, &way);
-        if (rc < 0)
-            return rc;
-        statuses[i] = kin_nursery_join(&n, NULL);
-        printf("    the join returned %s\n", kin_status_name(statuses[i]));
+        statuses[i] = kin_nursery_end(&n, kin_spawn(&n, work, &way));
+        printf("    the end returned %s\n", kin_status_name(statuses[i]));
     }
     return 0;
 }

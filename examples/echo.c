@@ -70,7 +70,9 @@ static int echo(void *arg)
     kin_reader_limit(&in, LINE_MAX, BYTES_MAX);
     kin_writer_init(&out, conn->fd, out_buf, sizeof(out_buf));
     while ((rc = kin_reader_line(&in, &line, &size, kin_after(idle))) > 0) { /* ends: the client */
-        rc = kin_writer_print(&out, kin_after(idle), "%s\n", line);
+        rc = kin_writer_put(&out, line, size, NULL, kin_after(idle)); /* whatever bytes they are */
+        if (rc == 0)
+            rc = kin_writer_put(&out, "\n", 1, NULL, kin_after(idle));
         if (rc == 0 && kin_reader_buffered(&in) == 0) /* it waits for us now */
             rc = kin_writer_flush(&out, kin_after(idle));
         if (rc < 0)
@@ -103,8 +105,7 @@ static int serve(void *arg)
             break;
         }
     }
-    int ended = kin_nursery_join(&n, NULL);
-    return rc == KIN_CLOSED ? ended : rc;
+    return kin_nursery_end(&n, rc == KIN_CLOSED ? 0 : rc);
 }
 
 /* Listens, and says where. */
@@ -200,11 +201,10 @@ static int show(void *arg)
         rc = kin_spawn(&servers, serve, &impatient);
     for (int i = 0; i < CLIENTS && rc == 0; i++)
         rc = kin_spawn_copy(&clients, be_client, KIN_ARGS(struct client, addr, other, i));
-    int ended = kin_nursery_join(&clients, NULL);
+    rc = kin_nursery_end(&clients, rc);
     kin_close(patient.listener); /* they take nobody any more, and end with the last */
     kin_close(impatient.listener);
-    int joined = kin_nursery_join(&servers, NULL);
-    rc = rc < 0 ? rc : ended < 0 ? ended : joined;
+    rc = kin_nursery_end(&servers, rc);
     printf("%d clients at %s and %s, %d at a time: %d served, %d refused, %d were silent\n",
            CLIENTS, addr, other, CONNECTIONS, patient.served, patient.refused, impatient.refused);
     if (rc < 0)
@@ -229,10 +229,7 @@ static int serve_all(void *arg)
             printf("listening at %s\n", addr);
     }
     fflush(stdout);
-    if (rc < 0)
-        kin_nursery_cancel(&n, 0);
-    int ended = kin_nursery_join(&n, NULL);
-    return rc < 0 ? rc : ended;
+    return kin_nursery_end(&n, rc);
 }
 
 int main(int argc, char **argv)

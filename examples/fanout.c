@@ -22,15 +22,14 @@ static int add(void *arg)
 static int add_all(void *total)
 {
     struct part parts[8]; /* data first ... */
+    int rc = 0;
     KIN_NURSERY(n);       /* ... nursery next ... */
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < 8 && rc == 0; i++) {
         parts[i] = (struct part){i * 1000, (i + 1) * 1000, 0};
-        int rc = kin_spawn(&n, add, &parts[i]);
-        if (rc < 0)
-            return rc; /* leaving cancels and joins what was started */
+        rc = kin_spawn(&n, add, &parts[i]);
     }
-    int rc = kin_nursery_join(&n, NULL); /* ... join last: no task outlives this line */
-    for (int i = 0; i < 8; i++)
+    rc = kin_nursery_end(&n, rc); /* ... end last: no task and no error gets past this line */
+    for (int i = 0; i < 8 && rc == 0; i++)
         *(int *)total += parts[i].sum;
     return rc;
 }

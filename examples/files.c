@@ -86,14 +86,15 @@ static int search_all(const char *path, struct total *total)
 
         if (entry.type != DT_REG)
             continue;
-        snprintf(search.path, sizeof search.path, "%s/%s", path, entry.name);
-        rc = kin_spawn_with(&n, &options, search_file, &search, sizeof search, NULL);
+        int size = snprintf(search.path, sizeof search.path, "%s/%s", path, entry.name);
+        rc = size < (int)sizeof search.path ? 0 : -ENAMETOOLONG; /* one that is cut is another */
+        if (rc == 0)
+            rc = kin_spawn_with(&n, &options, search_file, &search, sizeof search, NULL);
         if (rc < 0)
             break;
     }
     kin_closedir(dir);
-    int joined = kin_nursery_join(&n, NULL);
-    return rc < 0 ? rc : joined;
+    return kin_nursery_end(&n, rc);
 }
 
 /* Writes a report that is whole or not there. */
@@ -109,7 +110,7 @@ static int report(const char *dir, const struct total *total)
     if (rc < 0)
         return rc;
     ssize_t put = kin_pwrite(fd, text, (size_t)size, 0);
-    rc = put < 0 ? (int)put : kin_fsync(fd);
+    rc = put < 0 ? (int)put : put < size ? -ENOSPC : kin_fsync(fd);
     kin_close(fd);
     if (rc == 0)
         rc = kin_rename(draft, path);
@@ -123,20 +124,27 @@ static int make_directory(void *arg)
     return mkdtemp(arg) ? 0 : -EIO;
 }
 
+/* All of the word or why not: a disk may be full in the middle. */
+static int write_word(int fd, int64_t offset)
+{
+    ssize_t put = kin_pwrite(fd, WORD, strlen(WORD), offset);
+    return put < 0 ? (int)put : put < (ssize_t)strlen(WORD) ? -ENOSPC : 0;
+}
+
 static int write_samples(const char *dir)
 {
     int rc = 0;
 
     for (int i = 0; rc == 0 && i < 20; i++) {
         char path[512];
-        int fd;
+        int fd = -1;
 
         snprintf(path, sizeof path, "%s/sample-%d", dir, i);
         rc = kin_open(path, O_WRONLY | O_CREAT, 0666, &fd);
         for (int j = 0; rc == 0 && j <= i; j++) /* far apart: nothing is stored in between */
-            rc = (int)kin_pwrite(fd, WORD, strlen(WORD), (int64_t)j * 50000) < 0 ? -EIO : 0;
-        if (rc == 0)
-            rc = kin_close(fd);
+            rc = write_word(fd, (int64_t)j * 50000);
+        if (fd >= 0)
+            kin_close(fd);
     }
     return rc;
 }

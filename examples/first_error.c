@@ -39,15 +39,15 @@ static int fail_fast(void *arg)
     struct fetcher *fetchers = arg;
     KIN_NURSERY(n, .name = "fetchers");
 
-    for (int i = 0; i < FETCHERS; i++) {
+    int rc = 0;
+    for (int i = 0; i < FETCHERS && rc == 0; i++) {
         fetchers[i].index = i;
-        int rc = kin_spawn(&n, fetch, &fetchers[i]);
-        if (rc < 0)
-            return rc;
+        rc = kin_spawn(&n, fetch, &fetchers[i]);
     }
-    struct kin_outcome how;
-    int rc = kin_nursery_join(&n, &how);
-    printf("fail fast: the join returned %s, the end of task %llu\n", kin_status_name(rc),
+    struct kin_outcome how = {0};
+    rc = kin_nursery_end(&n, rc);
+    kin_nursery_errors(&n, &how, 1); /* the first one */
+    printf("fail fast: the end returned %s, of task %llu\n", kin_status_name(rc),
            (unsigned long long)how.task);
     return rc;
 }
@@ -64,15 +64,13 @@ static int collect(void *arg)
     size_t *errors = arg;
     KIN_NURSERY(n, .on_error = KIN_COLLECT);
 
-    for (int i = 0; i < FETCHERS; i++) {
-        int rc = kin_spawn_copy(&n, fail_with_index, &index[i], sizeof(index[i]));
-        if (rc < 0)
-            return rc;
-    }
-    int rc = kin_nursery_join(&n, NULL);
+    int rc = 0;
+    for (int i = 0; i < FETCHERS && rc == 0; i++)
+        rc = kin_spawn_copy(&n, fail_with_index, &index[i], sizeof(index[i]));
+    rc = kin_nursery_end(&n, rc);
     struct kin_outcome kept[FETCHERS];
     *errors = kin_nursery_errors(&n, kept, FETCHERS);
-    printf("collect: the join returned %s, kept were", kin_status_name(rc));
+    printf("collect: the end returned %s, kept were", kin_status_name(rc));
     for (size_t i = 0; i < *errors; i++)
         printf(" %s", kin_status_name(kept[i].status));
     printf("\n");

@@ -51,10 +51,8 @@ static int run_many(void *arg)
         if (rc == 0)
             rc = kin_stats_get(&stats);
     }
-    if (rc < 0) {
-        kin_nursery_cancel(&n, rc);
-        return kin_nursery_join(&n, NULL); /* which knows the cause, if a child has failed */
-    }
+    if (rc < 0)
+        return kin_nursery_end(&n, rc); /* which knows the cause, if a child has failed */
     printf("%llu tasks are parked on %llu stacks after %lld ms\n", (unsigned long long)stats.timers,
            (unsigned long long)stats.stacks, ms_since(start));
 

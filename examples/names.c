@@ -97,25 +97,17 @@ static int run_office(void *arg)
 
     KIN_NURSERY(office);
     options.state_size = sizeof(struct clerk);
-    for (int i = 0; i < 2; i++) {
-        int number = i + 1;
-        int rc = kin_server_start(&office, &clerk_ops, &options, &number, &clerks[i]);
-        if (rc < 0)
-            return rc;
-    }
-    for (int i = 0; i < CALLS; i++) {
+    int rc = 0;
+    for (int number = 1; number <= 2 && rc == 0; number++)
+        rc = kin_server_start(&office, &clerk_ops, &options, &number, &clerks[number - 1]);
+    for (int i = 0; i < CALLS && rc == 0; i++) {
         int who = 0;
-        int rc = ask_clerk(&who);
-        if (rc < 0)
-            return rc;
+        rc = ask_clerk(&who);
         answers[who]++;
     }
-    for (int i = 0; i < 2; i++) {
-        int rc = kin_server_stop(clerks[i], 0, KIN_NEVER);
-        if (rc < 0)
-            return rc;
-    }
-    return kin_nursery_join(&office, NULL);
+    for (int i = 0; i < 2 && rc == 0; i++)
+        rc = kin_server_stop(clerks[i], 0, KIN_NEVER);
+    return kin_nursery_end(&office, rc);
 }
 
 int main(void)

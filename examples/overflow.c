@@ -68,10 +68,9 @@ static int run(void *arg)
     int rc = kin_spawn_with(&n, &options, dive_too_deep, NULL, 0, NULL);
     for (int i = 0; rc == 0 && i < WORKERS_TOO; i++)
         rc = kin_spawn(&n, compute, &result->sums[i]);
-    if (rc < 0)
-        return rc;
-    rc = kin_nursery_join(&n, &result->how);
-    printf("the join returned %s, severity %s\n", kin_status_name(rc),
+    rc = kin_nursery_end(&n, rc);
+    kin_nursery_errors(&n, &result->how, 1);
+    printf("the end returned %s, severity %s\n", kin_status_name(rc),
            result->how.severity == KIN_SEV_PANIC ? "panic" : "something else");
     return rc == KIN_OVERFLOW ? 0 : -1;
 }

@@ -53,9 +53,7 @@ static int by_yields(void *arg)
     int rc = kin_spawn(&n, play, &players[0]);
     if (rc == 0)
         rc = kin_spawn(&n, play, &players[1]);
-    if (rc < 0)
-        return rc;
-    return kin_nursery_join(&n, NULL);
+    return kin_nursery_end(&n, rc);
 }
 
 static int stroke(void *arg)
@@ -73,8 +71,7 @@ static int by_nurseries(void *arg)
     for (int i = 0; i < 2 * STROKES; i++) {
         KIN_NURSERY(n);
         int rc = kin_spawn(&n, stroke, &table->strokes[i % 2]);
-        if (rc == 0)
-            rc = kin_nursery_join(&n, NULL);
+        rc = kin_nursery_end(&n, rc);
         if (rc < 0)
             return rc;
     }

@@ -55,9 +55,9 @@ static int square_all(void *arg)
 
     for (int i = 0; i < SQUARERS && rc == 0; i++)
         rc = kin_spawn(&n, square, arg);
-    int joined = kin_nursery_join(&n, NULL);
+    rc = kin_nursery_end(&n, rc);
     kin_chan_close(p->squares);
-    return rc < 0 ? rc : joined;
+    return rc;
 }
 
 static int sum_up(struct pipeline *p)
@@ -87,8 +87,7 @@ static int run_pipeline(void *arg)
         rc = kin_spawn(&n, square_all, p);
     if (rc == 0)
         rc = sum_up(p);
-    int joined = kin_nursery_join(&n, NULL);
-    return rc < 0 ? rc : joined;
+    return kin_nursery_end(&n, rc);
 }
 
 int main(void)

@@ -95,9 +95,7 @@ static int run_pipeline(struct kin_chan *numbers, struct kin_mpsc *primes)
     if (rc == 0)
         rc = kin_pool_each(&options, test_number, numbers, KIN_NEVER);
     kin_mpsc_close(primes);
-    if (rc < 0)
-        return rc;
-    return kin_nursery_join(&n, NULL);
+    return kin_nursery_end(&n, rc);
 }
 
 static int work(void *arg)

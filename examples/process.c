@@ -69,11 +69,9 @@ static int sort_numbers(void *arg)
     KIN_NURSERY(n);
     rc = kin_spawn(&n, feed, process);
     int count = rc < 0 ? rc : check(kin_process_pipe(process, 1));
-    if (count >= 0 && (rc = kin_nursery_join(&n, NULL)) < 0)
-        return rc;
-    if (count < 0)
-        return count;
-    rc = kin_process_wait(process, &wstatus, KIN_NEVER);
+    rc = kin_nursery_end(&n, count);
+    if (rc == 0)
+        rc = kin_process_wait(process, &wstatus, KIN_NEVER);
     if (rc == 0)
         printf("sort put %d numbers in order and ended with %d\n", count, WEXITSTATUS(wstatus));
     return rc < 0 ? rc : count == NUMBERS && wstatus == 0 ? 0 : -EPROTO;
@@ -100,11 +98,10 @@ static int run_all(void *arg)
         return rc;
     KIN_NURSERY(n);
     rc = kin_spawn(&n, run_too_long, NULL);
-    if (rc == 0)
-        rc = kin_nursery_join(&n, NULL);
+    rc = kin_nursery_end(&n, rc);
     if (rc != KIN_TIMEOUT)
         return rc < 0 ? rc : -EPROTO;
-    bool is_gone = kill(pid_of_sleeper, 0) != 0 && errno == ESRCH;
+    bool is_gone = kill(pid_of_sleeper, 0) != 0 && kin_errno() == ESRCH;
     printf("sleep took too long and is %s\n", is_gone ? "gone" : "still there");
     return is_gone ? 0 : -EPROTO;
 }

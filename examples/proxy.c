@@ -4,7 +4,8 @@
  *
  * A connection is two copies, one for each direction, in a nursery of their own. When one side has
  * said all, the other is told so and may still answer: a half-close travels through. When one copy
- * fails, the nursery cancels the other, and both connections are closed.
+ * fails, the nursery cancels the other, and both connections are closed. So they are when neither
+ * side has said anything for a while: a peer that is gone without a word must not keep its place.
  *
  * Without arguments it proxies to a server of its own for a few connections, and ends.
  */
@@ -15,18 +16,29 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#define IDLE KIN_SEC(60)
+
 enum { CLIENTS = 20, CONNECTIONS = 1000, MESSAGE = 200000 };
 
 /* ---- the proxy ---- */
 
 struct pipe_ends {
     int to, from;
+    _Atomic uint64_t *moved; /* bytes of both directions */
 };
 
 static int copy(void *arg)
 {
     struct pipe_ends *ends = arg;
-    int rc = kin_copy(ends->to, ends->from, UINT64_MAX, NULL, KIN_NEVER);
+    struct kin_copied done;
+    uint64_t before;
+    int silent = 0, rc;
+    do { /* ends: with the stream, or when nothing has moved either way for two times IDLE */
+        before = *ends->moved;
+        rc = kin_copy(ends->to, ends->from, UINT64_MAX, &done, kin_after(IDLE));
+        *ends->moved += done.given;
+        silent = *ends->moved == before ? silent + 1 : 0;
+    } while (rc == KIN_TIMEOUT && done.taken == done.given && silent < 2);
     if (rc == 0)
         kin_ignore(kin_shutdown(ends->to, SHUT_WR)); /* that was all: the other side hears it */
     return rc;
@@ -48,13 +60,17 @@ static int relay(void *arg)
     struct conn *conn = arg;
     int server, rc = kin_tcp_connect(conn->target, &server, kin_after(KIN_SEC(10)));
     if (rc == 0) {
-        struct pipe_ends there = {server, conn->client}, back = {conn->client, server};
+        _Atomic uint64_t moved = 0;
+        struct pipe_ends there = {server, conn->client, &moved};
+        struct pipe_ends back = {conn->client, server, &moved};
         KIN_NURSERY(n);
         rc = kin_spawn(&n, copy, &there);
         if (rc == 0)
             rc = kin_spawn(&n, copy, &back);
-        kin_ignore(kin_nursery_join(&n, NULL)); /* a side that breaks off is its own business */
+        kin_ignore(kin_nursery_end(&n, rc)); /* a side that breaks off is its own business */
         kin_close(server);
+    } else if (rc != KIN_CANCELLED) {
+        fprintf(stderr, "proxy: %s: %s\n", conn->target, kin_status_text(rc));
     }
     return 0;
 }
@@ -80,8 +96,7 @@ static int serve(void *arg)
             break;
         }
     }
-    int ended = kin_nursery_join(&n, NULL);
-    return rc == KIN_CLOSED ? ended : rc;
+    return kin_nursery_end(&n, rc == KIN_CLOSED ? 0 : rc);
 }
 
 /* ---- a server and clients to show it ---- */
@@ -123,7 +138,7 @@ static int serve_sums(void *arg)
         if (rc < 0)
             kin_close(conn);
     }
-    return rc < 0 ? rc : kin_nursery_join(&n, NULL);
+    return kin_nursery_end(&n, rc);
 }
 
 static char message[MESSAGE];
@@ -170,11 +185,9 @@ static int show(void *arg)
         rc = kin_spawn(&servers, serve, &proxy);
     for (int i = 0; i < CLIENTS && rc == 0; i++)
         rc = kin_spawn(&clients, be_client, front);
-    if (rc == 0)
-        rc = kin_nursery_join(&clients, NULL);
+    rc = kin_nursery_end(&clients, rc);
     kin_close(proxy.listener);
-    if (rc == 0)
-        rc = kin_nursery_join(&servers, NULL);
+    rc = kin_nursery_end(&servers, rc);
     kin_close(listener);
     printf("%d clients sent %d bytes each through %s to %s, the answers: %s\n", CLIENTS, MESSAGE,
            front, behind, rc == 0 ? "all right" : kin_status_name(rc));

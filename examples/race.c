@@ -101,7 +101,7 @@ static int ask_in_time(void *arg)
 
     set_up(mirrors, b);
     rc = kin_timeout(&b[0], kin_after(KIN_MS(10)));
-    b[1].out = b[2].out = (struct kin_outcome){KIN_SEV_CANCELLED, KIN_CANCELLED, 0, 0};
+    b[1].out = b[2].out = (struct kin_outcome){KIN_SEV_CANCELLED, KIN_CANCELLED, 0, 0, ""};
     is_right = tell("timeout", rc, b) && is_right && rc == KIN_TIMEOUT;
 
     set_up(mirrors, b);

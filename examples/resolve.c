@@ -11,6 +11,7 @@
  */
 #include <kin/kin.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -49,14 +50,18 @@ static int look_up_all(const char *const *names)
     static struct lookup lookups[NAMES_MAX];
     int count = 0, rc = 0;
     KIN_NURSERY(n, .name = "lookups");
-    for (; names[count] && count < NAMES_MAX && rc == 0; count++) {
+    for (; names[count] && rc == 0; count++) {
+        if (count == NAMES_MAX) { /* nobody is left out in silence */
+            rc = -E2BIG;
+            break;
+        }
         lookups[count].name = names[count];
         rc = kin_spawn(&n, look_up, &lookups[count]);
     }
-    int ended = kin_nursery_join(&n, NULL);
-    for (int i = 0; i < count && rc == 0 && ended == 0; i++)
+    rc = kin_nursery_end(&n, rc);
+    for (int i = 0; i < count && rc == 0; i++)
         print(&lookups[i]);
-    return rc < 0 ? rc : ended;
+    return rc;
 }
 
 /* One name per line of the standard input. */
@@ -70,7 +75,10 @@ static int look_up_lines(void)
     kin_reader_init(&in, 0, buf, sizeof(buf));
     while ((rc = kin_reader_line(&in, &line, &size, KIN_NEVER)) > 0) { /* ends: with the input */
         lookup.name = line;
-        (void)look_up(&lookup);
+        if (strlen(line) < size) /* a name with a zero in it would be taken for another one */
+            lookup.count = -EINVAL;
+        else
+            (void)look_up(&lookup);
         print(&lookup);
     }
     return rc;

@@ -92,10 +92,7 @@ static int run_shop(void *arg)
     if (rc == 0)
         rc = keep_shop(shop);
     kin_chan_close(shop->van);
-    if (rc < 0)
-        kin_nursery_cancel(&n, 0); /* customers may be waiting for a shop that is closed */
-    int joined = kin_nursery_join(&n, NULL);
-    return rc < 0 ? rc : joined;
+    return kin_nursery_end(&n, rc);
 }
 
 int main(void)

@@ -78,10 +78,9 @@ static int serve(void *arg)
         rc = kin_spawn(&n, worker, service);
     if (rc == 0 && service->is_demo)
         rc = kin_spawn(&n, operator, service);
-    if (rc < 0)
-        return rc;
-    printf("process %d serves\n", (int)getpid());
-    rc = kin_nursery_join(&n, NULL);
+    if (rc == 0)
+        printf("process %d serves\n", (int)getpid());
+    rc = kin_nursery_end(&n, rc);
     return rc == KIN_CANCELLED ? 0 : rc; /* that is how it is meant to end */
 }
 

@@ -88,9 +88,7 @@ static int live(void *arg)
         rc = kin_spawn(&n, glance, house);
     if (rc == 0)
         rc = kin_spawn(&n, measure, house);
-    if (rc < 0)
-        return rc;
-    rc = kin_nursery_join(&n, NULL);
+    rc = kin_nursery_end(&n, rc);
     printf("the log: %ld readings, %ld lost\n", log.count, log.lost);
     printf("the dial: %ld readings, %ld lost\n", dial.count, dial.lost);
     if (log.count != READINGS || log.lost != 0 || dial.count + dial.lost != READINGS)

@@ -130,9 +130,7 @@ static int run_shop(void *arg)
     if (rc == 0)
         rc = kin_server_stop(shop, 0, KIN_NEVER);
     printf("%d counters, %d reporters\n", counters, reporters);
-    if (rc < 0)
-        return rc;
-    return kin_nursery_join(&n, NULL);
+    return kin_nursery_end(&n, rc);
 }
 
 int main(void)

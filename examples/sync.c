@@ -131,13 +131,10 @@ static int run_bank(void *arg)
     }
     if (rc == 0)
         rc = kin_spawn(&n, auditor, bank);
-    if (rc < 0)
-        return rc;
     kin_event_set(&bank->opening);
-    rc = kin_group_wait(&bank->at_work, kin_after(KIN_SEC(60)));
-    if (rc < 0)
-        return rc;
-    return kin_nursery_join(&n, NULL);
+    if (rc == 0)
+        rc = kin_group_wait(&bank->at_work, kin_after(KIN_SEC(60)));
+    return kin_nursery_end(&n, rc);
 }
 
 int main(void)

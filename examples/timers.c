@@ -42,13 +42,12 @@ static int run_clocks(void *arg)
     struct clock *clocks = arg;
     KIN_NURSERY(n, .name = "clocks");
 
-    for (int i = 0; i < CLOCKS; i++) {
+    int rc = 0;
+    for (int i = 0; i < CLOCKS && rc == 0; i++) {
         clocks[i] = (struct clock){.period = KIN_MS(1) << i};
-        int rc = kin_spawn(&n, tick, &clocks[i]);
-        if (rc < 0)
-            return rc;
+        rc = kin_spawn(&n, tick, &clocks[i]);
     }
-    return kin_nursery_join(&n, NULL);
+    return kin_nursery_end(&n, rc);
 }
 
 struct limit {
@@ -83,9 +82,7 @@ static int run_limited(void *arg)
     int rc = kin_spawn(&n, work_too_long, NULL);
     if (rc == 0)
         rc = kin_spawn(&n, watch, &limit);
-    if (rc < 0)
-        return rc;
-    return kin_nursery_join(&n, NULL);
+    return kin_nursery_end(&n, rc);
 }
 
 int main(void)

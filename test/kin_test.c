@@ -61,6 +61,7 @@ struct counts {
 };
 
 enum { STATUS_FAILED = 97, STATUS_SKIPPED = 98, STATUS_NO_ABORT = 99, OUTPUT_SHOWN = 64 * 1024 };
+enum { ROUNDS_MS = 20000 };
 
 static struct kin_test *tests_first, **tests_end = &tests_first;
 static struct report *report; /* of the test that runs in this process */
@@ -141,6 +142,23 @@ unsigned kin_test_scale(void)
     const int scale = given ? atoi(given) : 1;
 
     return scale > 1 ? (unsigned)scale : 1;
+}
+
+static int64_t now_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+bool kin_test_goes_on(uint64_t round, uint64_t rounds)
+{
+    static int64_t start;
+
+    if (round == 0)
+        start = now_ms();
+    return round < rounds && (round <= rounds / 100 || now_ms() - start < ROUNDS_MS);
 }
 
 /* Writes value in decimal and hexadecimal. */
@@ -268,7 +286,8 @@ bool kin_test_abort_goes_on(struct kin_test_abort *expected)
     int status = 0;
     while (waitpid(expected->child, &status, 0) < 0 && errno == EINTR)
         continue;
-    char said[1024], detail[1400];
+    static char said[16384]; /* with the stack of who has done it, which a sanitizer makes long */
+    char detail[1400];
     keep_read(expected->output, said, sizeof said);
     close(expected->output);
     const char *wrong = NULL;
@@ -281,20 +300,12 @@ bool kin_test_abort_goes_on(struct kin_test_abort *expected)
     if (!wrong)
         return false;
     snprintf(detail, sizeof detail,
-             ": %s (wait status 0x%x)\n        pattern: %s\n        stderr:  %s", wrong,
+             ": %s (wait status 0x%x)\n        pattern: %s\n        stderr:  %.1000s", wrong,
              (unsigned)status, expected->pattern, said);
     kin_test_fail(expected->file, expected->line, "EXPECT_ABORT", detail);
 }
 
 /* ---- the parent ---- */
-
-static int64_t now_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 static uint64_t choose_seed(void)
 {

@@ -168,10 +168,11 @@ def rename(text, names):
 
 
 def assembly(path):
-    """A .S as strings of a top-level asm; directives of the preprocessor stay what they are."""
+    """A .S as strings of a top-level asm, without what is for an assembler alone."""
     out = ["__asm__("]
     text = re.sub(r"/\*.*?\*/", lambda found: "\n" * found.group(0).count("\n"), read(path),
                   flags=re.S)
+    text = re.sub(r"^#ifdef __ASSEMBLER__$.*?^#endif$", "", text, flags=re.S | re.M)
     for line in text.splitlines():
         if line.startswith("#"):
             continue  # the guard around the whole, which kin.c has itself

@@ -30,6 +30,16 @@ def id_of(task):
     return int(task["frame"]["name"])
 
 
+def number_of(name):
+    """A task as reports call it: the number of its frame, and how often that has been used. A core
+    has nobody who could count: there it is the number alone."""
+    try:
+        uses = int(gdb.parse_and_eval("(unsigned long)kin__frame_life(%dul)" % name))
+    except gdb.error:
+        uses = 1
+    return "task %d" % (name & ((1 << 26) - 1)) + (".%d" % uses if uses > 1 else "")
+
+
 def describe(task):
     name = task["name"].string() if int(task["flags"]) & NAMED else "no name"
     waiting = task["waiting"]
@@ -37,7 +47,7 @@ def describe(task):
              "has not begun" if not int(task["stack"]) else "runs, or can")
     site = gdb.find_pc_line(int(task["site"]) - 1)
     where = "%s:%d" % (site.symtab.filename, site.line) if site.symtab else hex(int(task["site"]))
-    return "task %d (%s): %s, spawned at %s" % (id_of(task), name, doing, where)
+    return "%s (%s): %s, spawned at %s" % (number_of(id_of(task)), name, doing, where)
 
 
 class FrameId:
@@ -97,7 +107,8 @@ class Kin(gdb.Command):
             for task in tasks():
                 print(describe(task))
         elif len(words) == 2 and words[0] == "bt":
-            found = [task for task in tasks() if id_of(task) == int(words[1], 0)]
+            found = [task for task in tasks()
+                     if words[1] in (str(id_of(task)), number_of(id_of(task))[5:])]
             if not found:
                 raise gdb.GdbError("there is no such task: kin tasks lists all")
             if not int(found[0]["waiting"]):

@@ -42,7 +42,9 @@ class Function:
         self.body = []  # lines of prose; indented ones are preformatted
         self.examples = []  # code
         self.fields = {}
-        self._parse([re.sub(r"^ \* ?", "", line) for line in comment.rstrip(" ").splitlines()])
+        lines = [re.sub(r"^ \* ?", "", line) for line in comment.rstrip(" ").splitlines()]
+        self._parse(lines)
+        self.faults = list(faults_in(lines, self))
 
     def _parse(self, lines):
         """Goes through the parts in the order they have: name, parameters, prose, fields."""
@@ -77,6 +79,32 @@ class Function:
                 part = "body"
                 self.body.append(line.rstrip())
         self.examples = ["\n".join(code).strip("\n") + "\n" for code in self.examples]
+
+
+def faults_in(lines, function):
+    """What a page would show in the wrong place: sentences about it, none if all is well."""
+    is_field = False
+    for line in lines:
+        if re.search(r"\S.*(?:\b(?:%s)|\s@\w+):\s" % "|".join(FIELDS), line):
+            yield "a part begins in the middle of a line: " + line
+        if FIELD.match(line):
+            is_field = True
+        elif is_field and line.strip() and not line.startswith(" " * 9):
+            yield "a line goes on below its part without being indented: " + line
+    written = list(function.fields)
+    if written != [field for field in FIELDS if field in written]:
+        yield "the order of its parts is " + ", ".join(written)
+    named, taken = [name for name, _ in function.params], parameters_of(function.prototype)
+    if named != taken:
+        yield "it describes (%s) and takes (%s)" % (", ".join(named), ", ".join(taken))
+
+
+def parameters_of(prototype):
+    """The names of what a function takes."""
+    inside = prototype.split("(", 1)[-1].rsplit(")", 1)[0]
+    inside = re.sub(r"\(\*(\w+)\)\([^()]*\)", r"\1", inside)  # pointers to functions
+    return [re.findall(r"\w+", re.sub(r"\[.*?\]", "", part))[-1] for part in inside.split(",")
+            if part.strip() not in ("", "void", "...")]
 
 
 class Header:

@@ -3,8 +3,9 @@
 """Runs every test of the lab under fresh seeds, for as long as there is time.
 
 What runs: the conformance of kin in the lab (test/lab/conformance_*), small programs that must come
-out as in production (twin_test) or as by plain search (sound_test), and the remedies in the book of
-found bugs (examples/lab), by turns; every other turn of the conformance is a sweep of faults. The
+out as in production (twin_test, theorem_test) or as by plain search (sound_test, theorem_test), and
+the remedies in the book of found bugs (examples/lab), by turns; every other turn of the conformance
+is a sweep of faults. So is exhaust_test: each request of the system is refused, at every point. The
 first seed comes from the date, so that each night has seeds of its own; --seed repeats one. A test
 that fails is left alone from then on; its schedule is in the directory of reports, as a .kinlab
 file to be replayed and kept, beside what it printed. The status is 1 when a test has failed.
@@ -22,6 +23,7 @@ sys.dont_write_bytecode = True
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SEEDS = 4096  # of the book in one turn; the conformance has a bound of its own
 TWINS = 2000  # programs that are compared with production
+THEOREM = 5000  # programs that are compared with plain search and with production
 PROGRAMS = 100  # of each kind that DPOR and plain search are compared on
 LIMIT_S = 900  # for one turn
 STRATEGIES = ["random", "pct:2", "pct:3", "pct:5", "urw"]
@@ -44,7 +46,9 @@ class Test:
                         "--seeds", "%d..%d" % (first, first + SEEDS - 1)]
         else:
             env.update(KIN_SEED=str(seed), KIN_TWIN_COUNT=str(TWINS),
-                       KIN_LAB_PROGRAMS=str(PROGRAMS), KIN_LAB_SWEEP=SWEEPS[seed % len(SWEEPS)])
+                       KIN_THEOREM_COUNT=str(THEOREM),
+                       KIN_LAB_PROGRAMS=str(PROGRAMS), KIN_LAB_SWEEP=SWEEPS[seed % len(SWEEPS)],
+                       KIN_EXHAUST="all")
         try:
             done = subprocess.run(command, cwd=ROOT, env=env, stdin=subprocess.DEVNULL,
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -78,14 +82,17 @@ def build(directory, jobs):
     subprocess.run(["cmake", "-S", ROOT, "-B", directory, "-DCMAKE_BUILD_TYPE=Release",
                     "-DKIN_TESTS=ON"], stdout=subprocess.DEVNULL, check=True)
     names = sorted(os.path.basename(path)[:-2] for path in glob.glob(
-        os.path.join(ROOT, "test", "lab", "conformance_*_test.c"))) + ["sound_test", "twin_test"]
+        os.path.join(ROOT, "test", "lab", "conformance_*_test.c"))) + [
+            "sound_test", "theorem_test", "twin_test"]
     book = sorted(os.path.basename(path)[:-2]
                   for path in glob.glob(os.path.join(ROOT, "examples", "lab", "*.c")))
     targets = ["test_lab_" + name for name in names] + ["example_lab_" + name for name in book]
+    targets.append("test_stress_exhaust_test")
     subprocess.run(["cmake", "--build", directory, "-j", str(jobs), "--target"] + targets,
                    stdout=subprocess.DEVNULL, check=True)
     return ([Test(os.path.join(directory, "test", "lab", name), False) for name in names] +
-            [Test(os.path.join(directory, "examples", "lab", name), True) for name in book])
+            [Test(os.path.join(directory, "examples", "lab", name), True) for name in book] +
+            [Test(os.path.join(directory, "test", "stress", "exhaust_test"), False)])
 
 
 def main():

@@ -415,6 +415,23 @@ def rule_owner(tree):
                 match = pattern.search(code)
                 if match:
                     yield path, number, f"{match.group(0).strip(' (')}: {what} belongs to plat"
+    yield from errno_of_tasks(tree)
+
+
+# Where errno is read by what is no task, or set for others to read.
+WITHOUT_TASKS = ("test/plat/", "test/kin_test.c", "tools/kin/lab.c", "bench/peers/")
+
+
+def errno_of_tasks(tree):
+    """Programs with tasks read errno by kin_errno(): a compiler looks up once where errno is."""
+    pattern = re.compile(r"(?<![\w<])errno\b(?!\.h)(?!\s*=[^=])")
+    for top in ("test", "examples", "bench", "tools"):
+        for path in tree.under(top):
+            if path.startswith(WITHOUT_TASKS):
+                continue
+            for number, code in enumerate(tree.c(path).code_lines, 1):
+                if pattern.search(code):
+                    yield path, number, "errno: a task may have changed its thread; kin_errno()"
 
 
 def functions_of(file):

@@ -13,6 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define IDLE KIN_SEC(30) /* how long a client of the server may say nothing */
+
 enum { FETCHES = 30, SOCKETS_MAX = 64, PAGE = 50000 };
 
 /* ---- what there is to write for curl ---- */
@@ -118,16 +120,16 @@ static int serve_one(void *arg)
     int rc;
     kin_reader_init(&in, fd, in_buf, sizeof(in_buf));
     kin_writer_init(&out, fd, out_buf, sizeof(out_buf));
-    while ((rc = kin_reader_until(&in, "\r\n\r\n", 4, &head, &size, KIN_NEVER)) > 0) {
+    while ((rc = kin_reader_until(&in, "\r\n\r\n", 4, &head, &size, kin_after(IDLE))) > 0) {
         /* ends: with the client */
         rc = kin_sleep(kin_after(KIN_MS(2)));
         if (rc == 0)
-            rc = kin_writer_print(&out, KIN_NEVER, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n",
-                                  (int)PAGE);
+            rc = kin_writer_print(&out, kin_after(IDLE),
+                                  "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", (int)PAGE);
         if (rc == 0)
-            rc = kin_writer_put(&out, page, sizeof(page), NULL, KIN_NEVER);
+            rc = kin_writer_put(&out, page, sizeof(page), NULL, kin_after(IDLE));
         if (rc == 0)
-            rc = kin_writer_flush(&out, KIN_NEVER);
+            rc = kin_writer_flush(&out, kin_after(IDLE));
         if (rc < 0)
             break;
     }
@@ -147,8 +149,7 @@ static int serve(void *arg)
             break;
         }
     }
-    int ended = kin_nursery_join(&n, NULL);
-    return rc == KIN_CLOSED ? ended : rc;
+    return kin_nursery_end(&n, rc == KIN_CLOSED ? 0 : rc);
 }
 
 /* ---- the fetches ---- */
@@ -207,10 +208,10 @@ static int show(void *arg)
     for (int i = 0; rc == 0 && i < FETCHES; i++)
         right += sizes[i] == PAGE;
     kin_close(listener);
-    int ended = kin_nursery_join(&n, NULL);
+    rc = kin_nursery_end(&n, rc);
     printf("one task fetched %d pages at once with %s: %d right, %s\n", FETCHES, curl_version(),
-           right, kin_status_name(rc < 0 ? rc : ended));
-    return rc < 0 ? rc : right == FETCHES ? ended : 1;
+           right, kin_status_name(rc));
+    return rc < 0 ? rc : right == FETCHES ? 0 : 1;
 }
 
 static int fetch_given(void *arg)

@@ -17,6 +17,8 @@
 
 enum { CLIENTS = 20, ROUNDS = 10 };
 
+#define IDLE KIN_SEC(30) /* how long a client of the server may say nothing */
+
 /* ---- what there is to write for hiredis ---- */
 
 /* Connects; port 0: the address is a path. The address is numeric: hiredis would block to look up a
@@ -67,14 +69,16 @@ static int redis_command(redisContext *redis, redisReply **out, kin_time deadlin
 static int hear_word(struct kin_reader *in, char *word, size_t cap)
 {
     char *line;
-    size_t size;
-    int rc = kin_reader_line(in, &line, &size, KIN_NEVER);
-    if (rc > 0 && (line[0] != '$' || strtoul(line + 1, NULL, 10) >= cap))
+    size_t size, said = 0;
+    int rc = kin_reader_line(in, &line, &size, kin_after(IDLE));
+    if (rc > 0 && (line[0] != '$' || (said = strtoul(line + 1, NULL, 10)) >= cap))
         return -EPROTO;
     if (rc > 0)
-        rc = kin_reader_line(in, &line, &size, KIN_NEVER);
+        rc = kin_reader_line(in, &line, &size, kin_after(IDLE));
+    if (rc > 0 && (size != said || strlen(line) != size))
+        return -EPROTO; /* a word that would be cut is refused, not answered */
     if (rc > 0)
-        snprintf(word, cap, "%s", line);
+        memcpy(word, line, size + 1);
     return rc;
 }
 
@@ -94,7 +98,7 @@ static int serve_one(void *arg)
     int rc;
     kin_reader_init(&in, fd, in_buf, sizeof(in_buf));
     kin_writer_init(&out, fd, out_buf, sizeof(out_buf));
-    while ((rc = kin_reader_line(&in, &line, &size, KIN_NEVER)) > 0) { /* ends: with the client */
+    while ((rc = kin_reader_line(&in, &line, &size, kin_after(IDLE))) > 0) { /* ends: the client */
         int count = line[0] == '*' ? atoi(line + 1) : 0;
         if (count < 2 || count > 3)
             break;
@@ -104,12 +108,12 @@ static int serve_one(void *arg)
             break;
         if (count == 3) {
             snprintf(value, sizeof(value), "%s", words[2]);
-            rc = kin_writer_print(&out, KIN_NEVER, "+OK\r\n");
+            rc = kin_writer_print(&out, kin_after(IDLE), "+OK\r\n");
         } else {
-            rc = kin_writer_print(&out, KIN_NEVER, "$%zu\r\n%s\r\n", strlen(value), value);
+            rc = kin_writer_print(&out, kin_after(IDLE), "$%zu\r\n%s\r\n", strlen(value), value);
         }
         if (rc == 0)
-            rc = kin_writer_flush(&out, KIN_NEVER);
+            rc = kin_writer_flush(&out, kin_after(IDLE));
         if (rc < 0)
             break;
     }
@@ -130,7 +134,7 @@ static int serve(void *arg)
         if (rc < 0)
             hang_up(&conn);
     }
-    return rc < 0 ? rc : kin_nursery_join(&n, NULL);
+    return kin_nursery_end(&n, rc);
 }
 
 /* ---- the clients ---- */
@@ -192,8 +196,7 @@ static int run(void *arg)
         rc = kin_spawn(&n, serve, &listener);
     for (client.number = 0; client.number < CLIENTS && rc == 0; client.number++)
         rc = kin_spawn_copy(&n, be_client, &client, sizeof(client));
-    if (rc == 0)
-        rc = kin_nursery_join(&n, NULL);
+    rc = kin_nursery_end(&n, rc);
     if (listener >= 0)
         kin_close(listener);
     printf("%d tasks set and got %d times each with hiredis %d.%d: %s\n", CLIENTS, ROUNDS,

@@ -40,7 +40,8 @@ static int pg_connect(const char *conninfo, PGconn **out, kin_time deadline)
     return PQsetnonblocking(pg, 1) == 0 ? 0 : -EIO;
 }
 
-/* Runs a query: its first result, to be cleared by the caller, or why there is none. */
+/* Runs a query: its first result, to be cleared by the caller, or why there is none. -EBADMSG: the
+ * server refuses the query; the connection has the reason. */
 static int pg_query(PGconn *pg, const char *query, PGresult **out, kin_time deadline)
 {
     PGresult *result, *first = NULL;
@@ -68,7 +69,9 @@ static int pg_query(PGconn *pg, const char *query, PGresult **out, kin_time dead
             first = result;
     }
     *out = first;
-    return left < 0 || !first ? -EIO : 0;
+    if (left < 0 || !first)
+        return -EIO;
+    return PQresultStatus(first) == PGRES_FATAL_ERROR ? -EBADMSG : 0;
 }
 
 /* ---- a server that knows one answer, with its protocol's few words ---- */
@@ -163,7 +166,7 @@ static int serve(void *arg)
         if (rc < 0)
             hang_up(&conn);
     }
-    return rc < 0 ? rc : kin_nursery_join(&n, NULL);
+    return kin_nursery_end(&n, rc);
 }
 
 /* ---- the clients ---- */
@@ -175,7 +178,7 @@ static int be_client(void *arg)
     int rc = pg_connect(arg, &pg, kin_after(KIN_SEC(10)));
     for (int i = 0; i < QUERIES && rc == 0; i++) {
         rc = pg_query(pg, "select answer", &result, kin_after(KIN_SEC(10)));
-        if (rc == 0 && strcmp(PQgetvalue(result, 0, 0), "42") != 0)
+        if (rc == 0 && (PQntuples(result) != 1 || strcmp(PQgetvalue(result, 0, 0), "42") != 0))
             rc = -EPROTO;
         PQclear(result);
         result = NULL;
@@ -202,8 +205,7 @@ static int show(void *arg)
     rc = kin_spawn(&n, serve, &listener);
     for (int i = 0; i < CLIENTS && rc == 0; i++)
         rc = kin_spawn(&n, be_client, conninfo);
-    if (rc == 0)
-        rc = kin_nursery_join(&n, NULL);
+    rc = kin_nursery_end(&n, rc);
     kin_close(listener);
     printf("%d tasks asked %d times each with libpq %d: %s\n", CLIENTS, QUERIES, PQlibVersion(),
            rc == 0 ? "all answers were right" : kin_status_name(rc));
@@ -223,7 +225,7 @@ static int ask_a_real_one(void *arg)
             printf("%s%s", j ? "\t" : "", PQgetvalue(result, i, j));
         printf("\n");
     }
-    if (rc < 0 || PQresultStatus(result) == PGRES_FATAL_ERROR)
+    if (rc < 0)
         fprintf(stderr, "%s: %s\n", kin_status_name(rc), pg ? PQerrorMessage(pg) : "no memory");
     PQclear(result);
     PQfinish(pg);

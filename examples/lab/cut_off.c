@@ -78,4 +78,23 @@ KIN_LAB(bad_network_fixed, .faults = KIN_FAULT_NET)
     return kin_close(server.file);
 }
 
+/* What cannot be kept as it came is not answered. */
+KIN_LAB(zero_byte_fixed)
+{
+    struct server server = {0};
+    char answer[2];
+    size_t done = 0;
+    int fd;
+    KIN_NURSERY(n);
+    KIN_LAB_OK(begin(&n, &server, keep, &fd));
+    KIN_LAB_OK(kin_write(fd, "a\0b\n", 4, NULL, KIN_NEVER));
+    kin_ignore(kin_read_full(fd, answer, sizeof(answer), &done, KIN_NEVER));
+    kin_close(fd);
+    kin_lab_assert(done == 0, "a line that would be cut is refused, not answered");
+    KIN_LAB_OK(kin_lab_raise(SIGTERM));
+    KIN_LAB_OK(kin_nursery_join(&n, NULL));
+    kin_lab_assert(server.kept == 0, "nor is a part of it kept");
+    return kin_close(server.file);
+}
+
 KIN_LAB_MAIN()

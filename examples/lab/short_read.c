@@ -75,11 +75,9 @@ static int talk(int (*get_length)(int conn, unsigned char length[2]))
     int rc = kin_spawn(&n, serve, &server);
     if (rc == 0)
         rc = kin_spawn(&n, send_hello, NULL);
-    if (rc < 0)
-        kin_nursery_cancel(&n, rc); /* nobody will come */
-    int joined = kin_nursery_join(&n, NULL);
+    rc = kin_nursery_end(&n, rc);
     kin_close(server.listener);
-    return rc < 0 ? rc : joined;
+    return rc;
 }
 
 KIN_LAB(short_read_bug, .faults = KIN_FAULT_NET)

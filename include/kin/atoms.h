@@ -114,6 +114,9 @@ struct kin_atoms_config {
 #define KIN_ATOMS_CONFIG_INIT                                                                      \
     { sizeof(struct kin_atoms_config), NULL, KIN_ATOMS_DPOR, KIN_ATOMS_SC, 0, 0, 0, 0, 0, 0, 0,    \
       false, false, false, NULL, NULL }
+#ifndef __cplusplus
+#define KIN_ATOMS_CONFIG(...) KIN_OPTIONS_(kin_atoms_config, __VA_ARGS__)
+#endif
 
 /* What came out. Strings stay until the next run. */
 struct kin_atoms_report {
@@ -125,7 +128,8 @@ struct kin_atoms_report {
     uint64_t failing_seed;  /* makes the first execution fail; 0: none, or it was not by seed */
     int status;             /* 0, or what kin_atoms_run answers */
     bool exhausted;         /* every execution was covered, of those within the bounds */
-    const char *oracle;     /* "assert", "data-race", "deadlock", "use-after-free", ...; or NULL */
+    const char *oracle;     /* "assert", "data-race", "deadlock", "use-after-free", "double-free",
+                               "wild-free", "out-of-bounds", "crash", "livelock"; NULL: none */
     const char *text;       /* the failure in words and step by step; "" when there is none */
 };
 
@@ -138,8 +142,10 @@ struct kin_atoms_report {
  * @report: receives what came out; NULL if the status is enough.
  *
  * begin, the threads and end are run again for each execution. An execution fails by
- * kin_atoms_assert, by a data race, by an access to memory that was freed, or when no thread can
- * go on. The first failure is shrunk and reported, unless config says to go on.
+ * kin_atoms_assert, by a data race, by a wrong use of memory of kin_atoms_alloc (after its end,
+ * beyond its end, freed twice), by a crash, or when no thread can go on. A crash is a null or wild
+ * access, a division by zero, a stack that is used up, abort(): the process goes on, with the next
+ * execution. The first failure is shrunk and reported, unless config says to go on.
  *
  * Example:
  *     #include <kin/atoms.h>

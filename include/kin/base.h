@@ -27,6 +27,13 @@
 /* Calls fn(&variable) when the variable declared with it goes out of scope. */
 #define KIN_CLEANUP(fn) __attribute__((cleanup(fn)))
 
+#ifndef __cplusplus
+/* A pointer to options that last as long as the block around: KIN_CONFIG(.workers = 1) and its
+ * likes. What is not named has its default. C++ begins with the _INIT macros. */
+#define KIN_OPTIONS_(type_, ...)                                                                   \
+    (&(const struct type_){ .size = sizeof(struct type_), __VA_ARGS__ })
+#endif
+
 /* The version of the headers; kin_version tells that of the library. */
 #define KIN_VERSION_MAJOR 0
 #define KIN_VERSION_MINOR 1

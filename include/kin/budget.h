@@ -38,7 +38,7 @@ struct kin_task_ref; /* task.h */
  * any other budget a component of 0 is none. A component of all ones has no limit. */
 struct kin_budget {
     uint64_t ops;         /* operations: checkpoints, spawns, allocations, channels, I/O */
-    uint64_t memory;      /* bytes of kin_alloc */
+    uint64_t memory;      /* bytes: kin_alloc, copies of arguments, channels, servers, casts */
     uint32_t spawns;      /* children */
     uint32_t channel_ops; /* sends and receives */
     uint32_t syscalls;    /* I/O operations */
@@ -161,7 +161,9 @@ KIN_API enum kin_budget_part kin_budget_exhausted(void);
  * @amount: how much; all ones in a component takes its limit away.
  *
  * The pool of its nursery pays. What the pool lacks is made by a caller that holds KIN_CAP_BUDGET;
- * anybody else is refused, and nothing has changed. If the task waits for a recharge, it goes on.
+ * anybody else is refused, and nothing has changed. A caller that was given a budget itself gives
+ * no more than its recharge_limit in all, to others as to itself, unless it is the owner and the
+ * pool pays. If the task waits for a recharge, it goes on.
  * With the running task as the argument it is kin_budget_recharge_self.
  *
  * Example:
@@ -172,6 +174,7 @@ KIN_API enum kin_budget_part kin_budget_exhausted(void);
  *
  * From:    task: the owner of its nursery, or one that holds KIN_CAP_BUDGET
  * Parks:   no
+ * Needs:   KIN_CAP_BUDGET
  * Returns: 0, KIN_NOCAP for all others, KIN_BUDGET when the pool has too little, KIN_STALE when the
  *          task is over, KIN_NOTASK
  * Spec:    [SCHED:3.2.3]
@@ -195,6 +198,7 @@ KIN_API KIN_MUST_USE int kin_budget_recharge(struct kin_task_ref task, struct ki
  *
  * From:    task that holds KIN_CAP_BUDGET
  * Parks:   no
+ * Needs:   KIN_CAP_BUDGET
  * Returns: 0, KIN_NOCAP, KIN_BUDGET beyond the limit, KIN_NOTASK
  * Spec:    [SCHED:3.2.3]
  */
@@ -205,7 +209,8 @@ KIN_API KIN_MUST_USE int kin_budget_recharge_self(struct kin_budget amount);
  * @n:      a nursery that is open.
  * @amount: how much; all ones in a component takes its limit away.
  *
- * A caller that holds KIN_CAP_BUDGET makes it; the owner without it pays from its own budget. What
+ * A caller that holds KIN_CAP_BUDGET makes it, within its recharge_limit if it was given a budget,
+ * or if the pool is one that it lives off itself; the owner who may not pays from its own. What
  * was made ends with the nursery, what was paid returns to the owner as far as it is left. A
  * nursery without a pool of its own shares what bounds its owner, which gets it then. Children that
  * wait for a recharge and whom the nursery recharges by itself go on.
@@ -225,6 +230,7 @@ KIN_API KIN_MUST_USE int kin_budget_recharge_self(struct kin_budget amount);
  *
  * From:    task: the owner, or one that holds KIN_CAP_BUDGET
  * Parks:   no
+ * Needs:   KIN_CAP_BUDGET
  * Returns: 0, KIN_NOCAP for all others, KIN_BUDGET when the owner has too little, KIN_STALE when it
  *          is not open, -EINVAL, KIN_NOTASK, KIN_UNSUPPORTED in the core profile
  * Spec:    [SCHED:3.2.3]
@@ -236,8 +242,8 @@ KIN_API KIN_MUST_USE int kin_nursery_recharge(struct kin_nursery *n, struct kin_
  * @size: bytes.
  *
  * Costs size of the memory component and one op. A task without a limit pays with a few bytes in
- * front of the block. What is never freed stays spent when the task is over, unless it is freed
- * while its nursery is open: the pool gets it then.
+ * front of the block. What is not freed yet when the task is over is used by whoever gave it the
+ * budget: see kin_free.
  *
  * Example:
  *     int measure(size_t count)
@@ -250,8 +256,10 @@ KIN_API KIN_MUST_USE int kin_nursery_recharge(struct kin_nursery *n, struct kin_
  *         return 0;
  *     }
  *
- * From:    anywhere; outside a task nothing is charged
+ * From:    anywhere; outside a task nothing is charged, but on a thread of kin_blocking the memory
+ *          is, to the task that waits for the thread
  * Parks:   no, but others may run
+ * Budget:  1 op, @size of memory, 1 byte at least
  * Returns: zeroed memory, aligned to 16; NULL when there is none, or when the budget for it is used
  *          up: kin_budget_exhausted is KIN_BUDGET_MEMORY, or KIN_BUDGET_OPS
  * Spec:    [SCHED:3.3.1] [SCHED:4.1.1] [SCHED:14.1.1]
@@ -263,8 +271,9 @@ KIN_API KIN_MUST_USE void *kin_alloc(size_t size);
  * @memory: a block; NULL is left alone. Anything else, or the same block twice, aborts where it can
  *          be told.
  *
- * Whoever frees it, the budget it was charged to has it again: the task's that took it, or, when
- * that is over, the pool of its nursery.
+ * Whoever frees it, however late: the budget it was charged to has it again, that of the task that
+ * took it or, when that is over, the pool of its nursery or, when that is over too, the owner's,
+ * and so on. What was made by a recharge ended with the task it was made for, and does not return.
  *
  * Example:
  *     void *grow(void *old, size_t size, size_t more)

@@ -63,14 +63,15 @@ struct kin_chan;
  *         for (size_t i = 0; i < words && rc == 0; i++)
  *             rc = kin_chan_send(chan, &text[i], KIN_NEVER);
  *         kin_chan_close(chan);
- *         int joined = kin_nursery_join(&n, NULL);
+ *         rc = kin_nursery_end(&n, rc);
  *         kin_chan_unref(chan);
- *         return rc < 0 ? rc : joined;
+ *         return rc;
  *     }
  *
  * From:    anywhere
  * Parks:   no
- * Budget:  1 op
+ * Needs:   KIN_CAP_CHANNEL
+ * Budget:  1 op, memory until the last reference is gone
  * Returns: 0, -EINVAL for NULL, -EOVERFLOW when an item or the whole is too large to be addressed,
  *          -ENOMEM, KIN_NOCAP without KIN_CAP_CHANNEL, KIN_BUDGET, KIN_CANCELLED when a turn ended
  *          here and the task has been cancelled
@@ -153,6 +154,7 @@ KIN_API void kin_chan_unref(struct kin_chan *chan);
  * From:    task, thread (which blocks)
  * Parks:   yes
  * Cancel:  while it waits; the item stays with the caller
+ * Needs:   KIN_CAP_CHANNEL
  * Budget:  1 op, 1 channel operation
  * Returns: 0 when it was handed over, KIN_CLOSED, KIN_FULL with deadline 0, KIN_TIMEOUT,
  *          KIN_CANCELLED, KIN_BUDGET, KIN_NOCAP, -EINVAL for a NULL channel, or a NULL item of a
@@ -179,6 +181,7 @@ KIN_API KIN_MUST_USE int kin_chan_send(struct kin_chan *chan, const void *item, 
  * From:    task, thread (which blocks)
  * Parks:   yes
  * Cancel:  while it waits; nothing was taken
+ * Needs:   KIN_CAP_CHANNEL
  * Budget:  1 op, 1 channel operation
  * Returns: 0 when an item was taken, KIN_CLOSED when there is none and never will be, KIN_EMPTY
  *          with deadline 0, KIN_TIMEOUT, KIN_CANCELLED, KIN_BUDGET, KIN_NOCAP, -EINVAL for a NULL
@@ -204,7 +207,8 @@ KIN_API KIN_MUST_USE int kin_chan_recv(struct kin_chan *chan, void *item, kin_ti
  *     }
  *
  * From:    anywhere
- * Parks:   no
+ * Parks:   no, but others may run
+ * Budget:  a step of the turn
  * Returns: nothing
  * Spec:    [CH:5.3] [CH:5.4]
  */
@@ -225,7 +229,8 @@ KIN_API void kin_chan_close(struct kin_chan *chan);
  *     }
  *
  * From:    anywhere
- * Parks:   no
+ * Parks:   no, but others may run
+ * Budget:  a step of the turn
  * Returns: nothing
  */
 KIN_API void kin_chan_abort(struct kin_chan *chan);

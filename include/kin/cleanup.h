@@ -68,8 +68,9 @@ KIN_BEGIN_DECLS
  *     }
  *
  * From:    task
- * Parks:   no
- * Returns: 0, -EINVAL without a function, -ENOMEM, KIN_NOTASK
+ * Parks:   no, but others may run
+ * Budget:  a step of the turn, memory for more cleanups than a few
+ * Returns: 0, -EINVAL without a function, -ENOMEM, KIN_BUDGET, KIN_NOTASK
  * Spec:    [NCG-3]
  */
 KIN_API KIN_MUST_USE int kin_defer(void (*fn)(void *arg), void *arg);
@@ -97,8 +98,9 @@ KIN_API KIN_MUST_USE int kin_defer(void (*fn)(void *arg), void *arg);
  *     }
  *
  * From:    task
- * Parks:   no
- * Returns: 0, -EINVAL without a function, -ENOMEM, KIN_NOTASK
+ * Parks:   no, but others may run
+ * Budget:  a step of the turn, memory for more cleanups than a few
+ * Returns: 0, -EINVAL without a function, -ENOMEM, KIN_BUDGET, KIN_NOTASK
  * Spec:    [NCG-3] [N3002]
  */
 KIN_API KIN_MUST_USE int kin_defer_try(int (*fn)(void *arg), void *arg);

@@ -59,8 +59,8 @@ struct kin_branch {
  *
  *     int fetch(void *page)
  *     {
- *         struct kin_branch b[2] = {{fetch_left, page, {KIN_SEV_OK, 0, 0, 0}},
- *                                   {fetch_right, page, {KIN_SEV_OK, 0, 0, 0}}};
+ *         struct kin_branch b[2] = {{fetch_left, page, {KIN_SEV_OK, 0, 0, 0, ""}},
+ *                                   {fetch_right, page, {KIN_SEV_OK, 0, 0, 0, ""}}};
  *         size_t winner;
  *         int rc = kin_race(b, 2, &winner);
  *         return rc < 0 ? rc : b[winner].out.value;
@@ -69,6 +69,8 @@ struct kin_branch {
  * From:    task
  * Parks:   yes
  * Cancel:  cancels the branches; they are waited for all the same
+ * Needs:   KIN_CAP_SPAWN
+ * Budget:  1 op, 1 spawn for each child
  * Returns: 0 or the winner's failure; the reason when it was cancelled before one ended; -EINVAL
  *          for NULL or no branch, KIN_NOTASK, -ENOMEM, KIN_NOCAP, KIN_BUDGET, KIN_UNSUPPORTED in
  *          the core profile
@@ -98,6 +100,8 @@ KIN_API KIN_MUST_USE int kin_race(struct kin_branch *b, size_t count, size_t *wi
  * From:    task
  * Parks:   yes
  * Cancel:  cancels the branches; they are waited for all the same
+ * Needs:   KIN_CAP_SPAWN
+ * Budget:  1 op, 1 spawn for each child
  * Returns: 0; the first failure in time when every branch failed; the rest as kin_race
  * Spec:    [D1]
  */
@@ -120,6 +124,8 @@ KIN_API KIN_MUST_USE int kin_any(struct kin_branch *b, size_t count, size_t *win
  * From:    task
  * Parks:   yes
  * Cancel:  cancels the branches; they are waited for all the same
+ * Needs:   KIN_CAP_SPAWN
+ * Budget:  1 op, 1 spawn for each child
  * Returns: 0; the first failure in time; the rest as kin_race
  * Spec:    [D1]
  */
@@ -150,6 +156,8 @@ KIN_API KIN_MUST_USE int kin_all(struct kin_branch *b, size_t count);
  * From:    task
  * Parks:   yes
  * Cancel:  cancels the branches; they are waited for all the same
+ * Needs:   KIN_CAP_SPAWN
+ * Budget:  1 op, 1 spawn for each child
  * Returns: 0; the first failure in time when it cannot be reached; -EINVAL also when need is 0 or
  *          more than count; the rest as kin_race
  * Spec:    [D1]
@@ -166,7 +174,7 @@ KIN_API KIN_MUST_USE int kin_quorum(struct kin_branch *b, size_t count, size_t n
  *
  *     int lookup_soon(char *name)
  *     {
- *         struct kin_branch b = {lookup, name, {KIN_SEV_OK, 0, 0, 0}};
+ *         struct kin_branch b = {lookup, name, {KIN_SEV_OK, 0, 0, 0, ""}};
  *         int rc = kin_timeout(&b, kin_after(KIN_MS(50)));
  *         return rc < 0 ? rc : b.out.value;
  *     }
@@ -174,6 +182,8 @@ KIN_API KIN_MUST_USE int kin_quorum(struct kin_branch *b, size_t count, size_t n
  * From:    task
  * Parks:   yes, past the deadline until the function has returned
  * Cancel:  cancels the branch; it is waited for all the same
+ * Needs:   KIN_CAP_SPAWN
+ * Budget:  1 op, 1 spawn for each child
  * Returns: 0; its failure; KIN_TIMEOUT when the deadline came before its end, whatever it still
  *          returned; the rest as kin_race
  * Spec:    [D1] [N2001]
@@ -204,6 +214,8 @@ KIN_API KIN_MUST_USE int kin_timeout(struct kin_branch *b, kin_time deadline);
  * From:    task
  * Parks:   yes
  * Cancel:  cancels the branches; they are waited for all the same
+ * Needs:   KIN_CAP_SPAWN
+ * Budget:  1 op, 1 spawn for each child
  * Returns: as kin_any
  * Spec:    [D1]
  */

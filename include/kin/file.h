@@ -3,10 +3,12 @@
  * Files: calls that park the task while the disk works.
  *
  * These calls take no deadline, because disks answer. A deadline or a cancellation of the scope
- * around ends a call that has not begun; one that has begun runs to its end. What the system has in
+ * around ends a call that has not begun; one that has begun runs to its end, and a read or write of
+ * many megabytes ends between two pieces, with what was moved by then. What the system has in
  * memory is read at once; everything else is done by the kernel behind io_uring, or by threads that
  * are there for it, so no worker waits for a disk: config.poller chooses, kin_stats_get tells.
- * (kin_read and kin_write work on files too, but their worker waits.)
+ * (kin_read and kin_write work on files too, but their worker waits.) Where the system has no more
+ * threads, a call that needs one is over with -EAGAIN in less than a second.
  *
  * In the lab the files are those of the run, in memory: see kin_lab_crash_files.
  *
@@ -139,6 +141,8 @@ KIN_API KIN_MUST_USE int kin_fsync(int fd);
  *
  * From:    task
  * Parks:   yes
+ * Needs:   KIN_CAP_FILE
+ * Budget:  1 op, 1 syscall
  * Returns: as kin_fsync
  */
 KIN_API KIN_MUST_USE int kin_fdatasync(int fd);
@@ -156,6 +160,8 @@ KIN_API KIN_MUST_USE int kin_fdatasync(int fd);
  *
  * From:    task
  * Parks:   yes
+ * Needs:   KIN_CAP_FILE
+ * Budget:  1 op, 1 syscall
  * Returns: as kin_fsync; -EINVAL
  */
 KIN_API KIN_MUST_USE int kin_ftruncate(int fd, int64_t size);
@@ -195,6 +201,8 @@ KIN_API KIN_MUST_USE int kin_rename(const char *from, const char *to);
  *
  * From:    task
  * Parks:   yes
+ * Needs:   KIN_CAP_FILE
+ * Budget:  1 op, 1 syscall
  * Returns: 0, -ENOENT, -EISDIR, -EACCES, ...
  */
 KIN_API KIN_MUST_USE int kin_remove(const char *path);
@@ -215,6 +223,8 @@ KIN_API KIN_MUST_USE int kin_remove(const char *path);
  *
  * From:    task
  * Parks:   yes
+ * Needs:   KIN_CAP_FILE
+ * Budget:  1 op, 1 syscall
  * Returns: 0, -EEXIST, -ENOENT, -EACCES, ...
  */
 KIN_API KIN_MUST_USE int kin_mkdir(const char *path, mode_t mode);
@@ -232,6 +242,8 @@ KIN_API KIN_MUST_USE int kin_mkdir(const char *path, mode_t mode);
  *
  * From:    task
  * Parks:   yes
+ * Needs:   KIN_CAP_FILE
+ * Budget:  1 op, 1 syscall
  * Returns: 0, -ENOTEMPTY, -ENOENT, -ENOTDIR, ...
  */
 KIN_API KIN_MUST_USE int kin_rmdir(const char *path);
@@ -253,6 +265,8 @@ KIN_API KIN_MUST_USE int kin_rmdir(const char *path);
  *
  * From:    task
  * Parks:   yes
+ * Needs:   KIN_CAP_FILE
+ * Budget:  1 op, 1 syscall
  * Returns: 0, -ENOENT, -ENOTDIR, -EACCES, ...
  */
 KIN_API KIN_MUST_USE int kin_stat(const char *path, struct stat *out);
@@ -274,6 +288,8 @@ KIN_API KIN_MUST_USE int kin_stat(const char *path, struct stat *out);
  *
  * From:    task
  * Parks:   yes
+ * Needs:   KIN_CAP_FILE
+ * Budget:  1 op, 1 syscall
  * Returns: 0, KIN_CLOSED when kin_close came before it began, -EBADF
  */
 KIN_API KIN_MUST_USE int kin_fstat(int fd, struct stat *out);
@@ -310,8 +326,8 @@ struct kin_dirent {
  * From:    task
  * Parks:   yes
  * Cancel:  before it has begun
- * Budget:  1 op, 1 syscall; needs KIN_CAP_FILE
- * Returns: 0, -ENOENT, -ENOTDIR, -EACCES, ...
+ * Budget:  1 op, 1 syscall; needs KIN_CAP_FILE, memory until kin_closedir
+ * Returns: 0, -ENOENT, -ENOTDIR, -EACCES, ..., -ENOMEM, KIN_BUDGET
  */
 KIN_API KIN_MUST_USE int kin_opendir(const char *path, struct kin_dir **dir);
 

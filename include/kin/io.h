@@ -2,10 +2,13 @@
 /*
  * I/O: plain descriptors, and calls that park the task instead of blocking the thread.
  *
- * Descriptors are those of the operating system. One that kin did not open is switched to
- * non-blocking at its first use and stays so. One that kin opened is closed with kin_close. Every
- * call tries first and parks only when it must; no call returns -EINTR or raises SIGPIPE. Sockets
- * need KIN_CAP_NET and files KIN_CAP_FILE, whoever opened them; pipes and the like need neither.
+ * Descriptors are those of the operating system. One that kin did not open keeps its flags, which
+ * it shares with others: whether it blocks or not, the task is parked and not its thread (doc/io.md
+ * says how). One that kin opened is closed with kin_close. Every call tries first and parks only
+ * when it must; no call returns -EINTR or raises SIGPIPE. Files and devices, which never say that
+ * they would wait, are moved a megabyte at a time: others run in between, and the call hears its
+ * deadline and a cancellation. Sockets need KIN_CAP_NET and files KIN_CAP_FILE, whoever opened
+ * them; pipes and the like need neither.
  */
 #ifndef KIN_IO_H
 #define KIN_IO_H
@@ -26,7 +29,7 @@ struct iovec;
  * kin_read - read what there is, at least one byte.
  * @fd:       a descriptor.
  * @buf:      receives the bytes.
- * @size:     its length; 0 reads nothing.
+ * @size:     its length; 0 reads nothing. Of a file or a device one call reads a megabyte at most.
  * @deadline: KIN_NEVER to wait without end, 0 to not wait at all.
  *
  * Example:
@@ -69,6 +72,7 @@ KIN_API KIN_MUST_USE ssize_t kin_read(int fd, void *buf, size_t size, kin_time d
  * From:    task
  * Parks:   yes
  * Cancel:  reports it, with what was read so far in done
+ * Budget:  1 op, 1 syscall
  * Returns: 0, also at an early end; else as kin_read
  */
 KIN_API KIN_MUST_USE int kin_read_full(int fd, void *buf, size_t size, size_t *done,
@@ -115,6 +119,7 @@ KIN_API KIN_MUST_USE int kin_write(int fd, const void *buf, size_t size, size_t 
  *
  * From:    task
  * Parks:   yes
+ * Budget:  1 op, 1 syscall
  * Returns: as kin_read
  */
 KIN_API KIN_MUST_USE ssize_t kin_readv(int fd, const struct iovec *parts, int count,
@@ -140,6 +145,7 @@ KIN_API KIN_MUST_USE ssize_t kin_readv(int fd, const struct iovec *parts, int co
  *
  * From:    task
  * Parks:   yes
+ * Budget:  1 op, 1 syscall
  * Returns: as kin_write
  */
 KIN_API KIN_MUST_USE int kin_writev(int fd, const struct iovec *parts, int count, size_t *done,
@@ -168,6 +174,7 @@ KIN_API KIN_MUST_USE int kin_writev(int fd, const struct iovec *parts, int count
  * From:    task
  * Parks:   yes
  * Needs:   KIN_CAP_NET and KIN_CAP_FILE
+ * Budget:  1 op, 1 syscall
  * Returns: 0, also when the file ends early; else as kin_write
  */
 KIN_API KIN_MUST_USE int kin_sendfile(int to, int from, int64_t *offset, size_t size, size_t *done,
@@ -190,6 +197,7 @@ KIN_API KIN_MUST_USE int kin_sendfile(int to, int from, int64_t *offset, size_t 
  *
  * From:    task
  * Parks:   yes
+ * Budget:  1 op, 1 syscall
  * Returns: which of the events are ready, > 0; else as kin_read
  */
 KIN_API KIN_MUST_USE int kin_fd_wait(int fd, short events, kin_time deadline);
@@ -219,7 +227,7 @@ KIN_API int kin_shutdown(int fd, int how);
  * @fd: a descriptor.
  *
  * Tasks that wait on it get KIN_CLOSED; a later use is -EBADF. A peer has been told when this
- * returns, which with KIN_POLLER_URING may take some microseconds, milliseconds on a busy machine.
+ * returns.
  *
  * Example:
  *     void hang_up(void *arg)

@@ -19,8 +19,11 @@
  * spawned goes into the innermost. To any other thread there is no scheduler and no nursery.
  *
  * A nursery of this header cancels the siblings of a task that fails, as every nursery does. A task
- * whose budget is used up is recharged from the pool it draws from; when that is empty too, the
- * operation fails with KIN_BUDGET instead of waiting for somebody who could recharge it.
+ * whose budget is used up is recharged from the pool it draws from. When that is empty too,
+ * janus_rt_budget_check waits until somebody recharges it, or until the owner of its nursery waits
+ * for the nursery or for one of its tasks: then the task ends with KIN_BUDGET, since nobody would
+ * recharge it. Every other operation fails with KIN_BUDGET. A task may recharge itself, over its
+ * whole life by as much as default_budget.
  *
  * Statuses are those of <kin/status.h>, but for janus_nursery_end, which has four of its own.
  */
@@ -131,6 +134,8 @@ KIN_API void janus_scheduler_shutdown(void *scheduler);
  *
  * From:    task, or the creator of a scheduler
  * Parks:   no
+ * Needs:   KIN_CAP_SPAWN
+ * Budget:  1 op, 1 spawn of the nursery's pool
  * Returns: 0, KIN_NOSCOPE when the caller has no nursery open or it is being cancelled, KIN_BUDGET,
  *          KIN_NOCAP, -ENOMEM, -EINVAL for NULL
  * Spec:    [SCHED:12.1.1] [SCHED:8.1.2] [N1001]
@@ -203,6 +208,7 @@ KIN_API Budget janus_budget_get_current(void);
  *
  * From:    task, or the creator of a scheduler
  * Parks:   no; a creator may block for a moment
+ * Needs:   KIN_CAP_BUDGET
  * Returns: 0, KIN_BUDGET beyond the limit, KIN_NOCAP, KIN_NOTASK
  * Spec:    [SCHED:12.1.1] [SCHED:3.2.3]
  */
@@ -225,6 +231,8 @@ KIN_API int janus_budget_recharge(Budget amount);
  *
  * From:    task, or the creator of a scheduler
  * Parks:   no; a creator may block for a moment
+ * Needs:   KIN_CAP_SPAWN
+ * Budget:  a step of the turn, memory for more open nurseries than 16
  * Returns: the nursery, which only its owner can end; NULL when there is no scheduler or no memory,
  *          or the task lacks KIN_CAP_SPAWN
  * Spec:    [SCHED:8.1.1] [C11]
@@ -288,6 +296,7 @@ KIN_API int janus_nursery_end(void *nursery);
  * From:    task; elsewhere it does nothing
  * Parks:   no, but others may run
  * Cancel:  ends the task
+ * Budget:  1 op
  * Returns: nothing, or not at all
  * Spec:    [SCHED:11.1.1] [SCHED:4.1.2] [SCHED:3.2.1] [C13]
  */
@@ -310,6 +319,7 @@ KIN_API void janus_rt_budget_check(void);
  *
  * From:    task; elsewhere it does nothing
  * Parks:   no
+ * Budget:  1 op
  * Returns: nothing
  * Spec:    [SCHED:11.1.1] [C13]
  */
@@ -357,6 +367,8 @@ KIN_API void janus_rt_yield(void);
  *
  * From:    task, or the creator of a scheduler
  * Parks:   no
+ * Needs:   KIN_CAP_SPAWN
+ * Budget:  1 op, 1 spawn of the nursery's pool
  * Returns: the task, for janus_rt_task_join; 0 when janus_scheduler_spawn would have failed
  * Spec:    [SCHED:11.1.1] [SCHED:8.2.1] [C13]
  */

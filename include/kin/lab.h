@@ -31,9 +31,14 @@
  *     }
  *     KIN_LAB_MAIN()
  *
- * A task can be interrupted where it calls kin, and at every KIN_SHARED. Plain memory that tasks
+ * A task can be interrupted where it calls kin, also where it only looks or gives something back,
+ * at every KIN_SHARED, and before its end; with any number of workers. Plain memory that tasks
  * share without kin's objects is said with KIN_SHARED(x); a complete exploration covers kin's
- * objects and those words, no others.
+ * objects and those words, no others. It is not complete once the test has drawn random numbers,
+ * because other seeds may come out in another way, nor if endless schedules were left out: those of
+ * a loop that looks for what others do. Nobody who can run is passed over for ever, and time passes
+ * only when nobody can run: a loop that waits for a moment without kin_sleep or a deadline is a
+ * livelock.
  *
  * A test is run again and again in one process: what it needs it makes itself, and gives back.
  * Variables with static storage keep what the last run left in them.
@@ -70,7 +75,8 @@ enum kin_lab_strategy {
  * unless KIN_FAULT_CHAOS is set. */
 #define KIN_FAULT_OOM 1u      /* a request for memory fails, or each one from there on */
 #define KIN_FAULT_CANCEL 2u   /* a task is cancelled, wherever it is */
-#define KIN_FAULT_FAIL 4u     /* a task fails in a call that may wait; never the first one */
+#define KIN_FAULT_FAIL 4u     /* a task fails where it calls kin; never the first one, nor in a
+                               * cleanup, nor where it gives something back */
 #define KIN_FAULT_PANIC 8u    /* a task panics there */
 #define KIN_FAULT_DEADLINE 16u /* the deadline of a wait comes first */
 #define KIN_FAULT_BUDGET 32u  /* a budget is used up */
@@ -91,13 +97,14 @@ enum kin_lab_strategy {
 #define KIN_ORACLE_ORDER 128u      /* fifo, linearizability, lifo-cleanup */
 #define KIN_ORACLE_RESULT 256u     /* error-priority, return */
 #define KIN_ORACLE_BUDGET 512u     /* budget-conservation */
-#define KIN_ORACLE_SERVERS 1024u   /* system-message-order, registry-clean, restart-monotone */
+#define KIN_ORACLE_SERVERS 1024u   /* system-message-order, registry-clean, reply-linearity,
+                                      restart-monotone */
 
 /* What kin_lab_run is told. 0 is the default of each. */
 struct kin_lab_config {
     size_t size;   /* KIN_LAB_CONFIG_INIT sets it */
     uint64_t seed;
-    unsigned workers;        /* what kin_config.workers says to the program; 0: 2 */
+    unsigned workers;        /* what kin_config.workers says to the program, no more; 0: 2 */
     enum kin_lab_strategy strategy;
     uint64_t executions_max; /* 0: no limit for DPOR, 2 s for AUTO, 1 for round-robin, else 1000.
                               * Those count, too, that DPOR breaks off because they lead nowhere */
@@ -114,6 +121,9 @@ struct kin_lab_config {
 };
 #define KIN_LAB_CONFIG_INIT                                                                        \
     { sizeof(struct kin_lab_config), 0, 0, KIN_LAB_AUTO, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#ifndef __cplusplus
+#define KIN_LAB_CONFIG(...) KIN_OPTIONS_(kin_lab_config, __VA_ARGS__)
+#endif
 
 /* What came out. Strings live until the next kin_lab_run. */
 struct kin_lab_report {
@@ -123,10 +133,12 @@ struct kin_lab_report {
     uint64_t failing_seed;  /* with the same strategy the first run fails, with KIN_FAULT_EACH one
                                of its sweep; 0: DPOR, replay */
     int status;             /* what kin_lab_run returns */
-    bool exhausted;         /* DPOR: no schedule is left; see the head of this file */
+    bool exhausted;         /* DPOR: nothing is left of all that .covers speaks of, and nothing was
+                             * left out; see the head of this file */
     const char *oracle;     /* "assert", "return", "deadlock", "lost-wake", ...; NULL: no failure */
     const char *text;       /* the failure in words; "" when there is none */
     const char *replay_file; /* where the failing schedule is; NULL: nowhere */
+    const char *covers;     /* a line: what was gone through, and what was not */
 };
 
 /**

@@ -51,8 +51,9 @@ struct kin_local_key {
  *     }
  *
  * From:    task
- * Parks:   no
- * Returns: 0, -EINVAL without a key, -ENOMEM with everything as it was, KIN_NOTASK
+ * Parks:   no, but others may run
+ * Budget:  a step of the turn, memory for more values than a few
+ * Returns: 0, -EINVAL without a key, -ENOMEM or KIN_BUDGET with everything as it was, KIN_NOTASK
  */
 KIN_API KIN_MUST_USE int kin_local_set(const struct kin_local_key *key, void *value);
 

@@ -111,8 +111,9 @@ enum kin_exit_policy {
  *     }
  *
  * From:    task
- * Parks:   no
- * Returns: 0, -EINVAL for NULL, -ENOMEM, KIN_NOTASK
+ * Parks:   no, but others may run
+ * Budget:  a step of the turn, memory until the monitor has ended
+ * Returns: 0, -EINVAL for NULL, -ENOMEM, KIN_BUDGET, KIN_NOTASK
  * Spec:    [MON-CREATE] [MON-DOWN] [D12]
  */
 KIN_API KIN_MUST_USE int kin_monitor(struct kin_addr who, struct kin_monitor_ref *out);
@@ -137,7 +138,8 @@ KIN_API KIN_MUST_USE int kin_monitor(struct kin_addr who, struct kin_monitor_ref
  *     }
  *
  * From:    anywhere
- * Parks:   no
+ * Parks:   no, but others may run
+ * Budget:  a step of the turn
  * Returns: 0 when it was pending, KIN_STALE when it had fired or is unknown
  * Spec:    [D12]
  */
@@ -225,9 +227,10 @@ KIN_API KIN_MUST_USE int kin_wait_info(struct kin_info *out, kin_time deadline);
  *     }
  *
  * From:    task
- * Parks:   no
+ * Parks:   no, but others may run
+ * Budget:  a step of the turn, memory until the link has ended
  * Returns: 0, KIN_NOPROC when @who is over or nobody, -EINVAL for NULL, an unknown policy or the
- *          calling task itself, KIN_NOCONN for another node, -ENOMEM, KIN_NOTASK
+ *          calling task itself, KIN_NOCONN for another node, -ENOMEM, KIN_BUDGET, KIN_NOTASK
  * Spec:    [LINK-CREATE] [LINK-EXIT] [D12]
  */
 KIN_API KIN_MUST_USE int kin_link(struct kin_addr who, enum kin_exit_policy mine,
@@ -253,7 +256,8 @@ KIN_API KIN_MUST_USE int kin_link(struct kin_addr who, enum kin_exit_policy mine
  *     }
  *
  * From:    anywhere
- * Parks:   no
+ * Parks:   no, but others may run
+ * Budget:  a step of the turn
  * Returns: 0 when the end of who made it was pending, KIN_STALE when it had fired or is unknown
  * Spec:    [LINK-EXIT] [D12]
  */

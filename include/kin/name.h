@@ -48,7 +48,7 @@ KIN_BEGIN_DECLS
  * From:    a task
  * Parks:   no
  * Needs:   KIN_CAP_REGISTRY
- * Budget:  1 op
+ * Budget:  1 op, memory until the name is free again
  * Returns: 0, KIN_TAKEN, KIN_NOPROC when the holder is over or nobody, KIN_NOSCOPE when its nursery
  *          was closed by hand or cancelled, KIN_NOCONN for an address of another node, -EINVAL for
  *          a name that is NULL, empty or too long and for a ttl below 0, -ENOMEM, KIN_NOTASK,
@@ -57,6 +57,34 @@ KIN_BEGIN_DECLS
  * Spec:    [REG-REGISTER] [REG-COLLISION]
  */
 KIN_API KIN_MUST_USE int kin_register(const char *name, struct kin_addr who, int64_t ttl);
+
+/**
+ * kin_register_or_find - give a name to a task or server, or learn who has it.
+ * @name:   as of kin_register.
+ * @who:    as there.
+ * @ttl:    as there.
+ * @holder: receives, with KIN_TAKEN, who has the name; otherwise unchanged. NULL: nobody wants to
+ *          know.
+ *
+ * kin_register and kin_whereis in one step: between the two of them the holder could have changed.
+ *
+ * Example:
+ *     int lead_or_follow(struct kin_addr *leader)
+ *     {
+ *         *leader = kin_self_addr();
+ *         int rc = kin_register_or_find("leader", *leader, KIN_SEC(10), leader);
+ *         return rc == KIN_TAKEN ? 0 : rc;
+ *     }
+ *
+ * From:    a task
+ * Parks:   no
+ * Needs:   KIN_CAP_REGISTRY
+ * Budget:  as kin_register
+ * Returns: as kin_register
+ * Spec:    [REG-REGISTER] [REG-COLLISION]
+ */
+KIN_API KIN_MUST_USE int kin_register_or_find(const char *name, struct kin_addr who, int64_t ttl,
+                                              struct kin_addr *holder);
 
 /**
  * kin_unregister - take a name away.
@@ -74,7 +102,7 @@ KIN_API KIN_MUST_USE int kin_register(const char *name, struct kin_addr who, int
  *     }
  *
  * From:    a task
- * Parks:   no
+ * Parks:   no, but others may run
  * Needs:   KIN_CAP_REGISTRY
  * Budget:  1 op, if there is one left
  * Returns: 0, KIN_NOPROC when nobody has it, -EPERM for anybody else, -EINVAL for a name that is

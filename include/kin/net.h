@@ -2,11 +2,13 @@
 /*
  * Sockets: listen, connect, accept, datagrams.
  *
- * Addresses are text: "host:port", "[v6]:port", "unix:/path"; "unix:@name" is an abstract one. An
- * empty host or "*" is any address of both kinds for a listener and this machine for a connection.
- * Port 0 lets the system choose; kin_local_addr tells which. Of a name with several addresses a
- * listener takes the first that this machine has, and a datagram goes to the first there is a way
- * to. An IPv4 peer is "1.2.3.4:5", whatever listener it came to.
+ * Addresses are text: "host:port", "[v6]:port", "unix:/path"; "unix:@name" is an abstract one, in
+ * which \xHH is the byte HH: zeros and other control characters, and the backslash, are written so.
+ * Two peers with different names have different texts. An empty host or "*" is any address of both
+ * kinds for a listener and this machine for a connection. Port 0 lets the system choose;
+ * kin_local_addr tells which. Of a name with several addresses a listener takes the first that this
+ * machine has, and a datagram goes to the first there is a way to. An IPv4 peer is "1.2.3.4:5",
+ * whatever listener it came to.
  *
  *     void hang_up(void *conn)
  *     {
@@ -21,10 +23,12 @@
  *         KIN_NURSERY(n, .on_error = KIN_COLLECT);
  *         while ((rc = kin_accept(listener, &conn, KIN_NEVER)) == 0) {
  *             rc = kin_spawn_with(&n, &owning, handle, &conn, sizeof conn, NULL);
- *             if (rc < 0)
+ *             if (rc < 0) {
  *                 hang_up(&conn);
+ *                 break;
+ *             }
  *         }
- *         return rc;
+ *         return kin_nursery_end(&n, rc);
  *     }
  */
 #ifndef KIN_NET_H
@@ -42,7 +46,8 @@
 
 KIN_BEGIN_DECLS
 
-#define KIN_ADDR_MAX 160u /* enough for any address that kin_local_addr writes */
+/* Enough for any address but an abstract Unix name of which dozens of bytes are escaped. */
+#define KIN_ADDR_MAX 160u
 
 struct kin_listen_options {
     size_t size;
@@ -51,6 +56,9 @@ struct kin_listen_options {
     bool only_v6;     /* a listener of "[::]" does not take IPv4 as well */
 };
 #define KIN_LISTEN_OPTIONS_INIT { sizeof(struct kin_listen_options), 0, false, false }
+#ifndef __cplusplus
+#define KIN_LISTEN_OPTIONS(...) KIN_OPTIONS_(kin_listen_options, __VA_ARGS__)
+#endif
 
 /**
  * kin_tcp_listen - listen for TCP connections.
@@ -69,6 +77,7 @@ struct kin_listen_options {
  * From:    task
  * Parks:   only to look up a host name
  * Needs:   KIN_CAP_NET
+ * Budget:  1 op, 1 syscall
  * Returns: 0, -EINVAL for an address that cannot be read, -EADDRINUSE, KIN_NOCAP, KIN_NOPROC for a
  *          name that does not exist, -errno
  */
@@ -90,6 +99,7 @@ KIN_API KIN_MUST_USE int kin_tcp_listen(const char *addr, const struct kin_liste
  * From:    task
  * Parks:   no
  * Needs:   KIN_CAP_NET
+ * Budget:  1 op, 1 syscall
  * Returns: 0, -EINVAL, -ENAMETOOLONG, -EADDRINUSE, KIN_NOCAP, -errno
  */
 KIN_API KIN_MUST_USE int kin_unix_listen(const char *path, const struct kin_listen_options *options,
@@ -117,16 +127,19 @@ KIN_API KIN_MUST_USE int kin_unix_listen(const char *path, const struct kin_list
  *         KIN_NURSERY(n, .on_error = KIN_COLLECT);
  *         while ((rc = kin_accept(listener, &conn, KIN_NEVER)) == 0) {
  *             rc = kin_spawn_with(&n, &owning, serve, &conn, sizeof conn, NULL);
- *             if (rc < 0)
+ *             if (rc < 0) {
  *                 hang_up(&conn); // still ours
+ *                 break;
+ *             }
  *         }
- *         return rc;
+ *         return kin_nursery_end(&n, rc);
  *     }
  *
  * From:    task
  * Parks:   yes
  * Cancel:  reports it
  * Needs:   KIN_CAP_NET
+ * Budget:  1 op, 1 syscall
  * Returns: 0, KIN_TIMEOUT, KIN_CANCELLED, KIN_CLOSED when the listener is closed, KIN_NOCAP, -errno
  */
 KIN_API KIN_MUST_USE int kin_accept(int fd, int *conn, kin_time deadline);
@@ -151,6 +164,7 @@ KIN_API KIN_MUST_USE int kin_accept(int fd, int *conn, kin_time deadline);
  * Parks:   yes
  * Cancel:  reports it, nothing stays open
  * Needs:   KIN_CAP_NET
+ * Budget:  1 op, 1 syscall
  * Returns: 0, -ECONNREFUSED and its like from the last address that there was a way to, else
  *          -ENETUNREACH and its like; KIN_TIMEOUT, KIN_CANCELLED,
  *          KIN_NOPROC for a name that does not exist, KIN_NOCAP, -EINVAL
@@ -178,6 +192,7 @@ KIN_API KIN_MUST_USE int kin_tcp_connect(const char *addr, int *fd, kin_time dea
  * From:    task
  * Parks:   yes, while the listener's backlog is full
  * Needs:   KIN_CAP_NET
+ * Budget:  1 op, 1 syscall
  * Returns: 0, -ENOENT, -ECONNREFUSED, KIN_TIMEOUT, KIN_CANCELLED, KIN_NOCAP, -errno
  */
 KIN_API KIN_MUST_USE int kin_unix_connect(const char *path, int *fd, kin_time deadline);
@@ -201,6 +216,7 @@ KIN_API KIN_MUST_USE int kin_unix_connect(const char *path, int *fd, kin_time de
  * From:    task
  * Parks:   only to look up a host name
  * Needs:   KIN_CAP_NET
+ * Budget:  1 op, 1 syscall
  * Returns: as kin_tcp_listen
  */
 KIN_API KIN_MUST_USE int kin_udp_open(const char *addr, int *fd);
@@ -222,6 +238,7 @@ KIN_API KIN_MUST_USE int kin_udp_open(const char *addr, int *fd);
  * From:    task
  * Parks:   yes
  * Needs:   KIN_CAP_NET
+ * Budget:  1 op, 1 syscall
  * Returns: size, -EMSGSIZE when it is too large, else as kin_write
  */
 KIN_API KIN_MUST_USE ssize_t kin_udp_send(int fd, const void *buf, size_t size, const char *addr,
@@ -233,7 +250,7 @@ KIN_API KIN_MUST_USE ssize_t kin_udp_send(int fd, const void *buf, size_t size, 
  * @buf:      receives it; what does not fit is lost.
  * @size:     its length.
  * @from:     receives the sender's address; may be NULL.
- * @from_cap: its length; KIN_ADDR_MAX is always enough.
+ * @from_cap: its length, as a rule KIN_ADDR_MAX.
  * @deadline: KIN_NEVER to wait without end, 0 to not wait at all.
  *
  * Example:
@@ -253,6 +270,7 @@ KIN_API KIN_MUST_USE ssize_t kin_udp_send(int fd, const void *buf, size_t size, 
  * From:    task
  * Parks:   yes
  * Needs:   KIN_CAP_NET
+ * Budget:  1 op, 1 syscall
  * Returns: how many bytes, 0 for an empty datagram; -ENOSPC when from is too short and the datagram
  *          is gone; else as kin_read
  */
@@ -263,7 +281,7 @@ KIN_API KIN_MUST_USE ssize_t kin_udp_recv(int fd, void *buf, size_t size, char *
  * kin_local_addr - the address of this end of a socket.
  * @fd:  a socket.
  * @buf: receives it, as text.
- * @cap: its length; KIN_ADDR_MAX is always enough.
+ * @cap: its length, as a rule KIN_ADDR_MAX.
  *
  * Example:
  *     void say_where(int listener)
@@ -282,7 +300,7 @@ KIN_API KIN_MUST_USE int kin_local_addr(int fd, char *buf, size_t cap);
  * kin_peer_addr - the address of the other end of a socket.
  * @fd:  a socket.
  * @buf: receives it, as text.
- * @cap: its length; KIN_ADDR_MAX is always enough.
+ * @cap: its length, as a rule KIN_ADDR_MAX.
  *
  * Example:
  *     void log_peer(int fd)

@@ -2,7 +2,7 @@
 /*
  * Nurseries: scopes that own tasks, and from which no task escapes.
  *
- * Data first, nursery next, join last. Everything a child points at is declared before the nursery,
+ * Data first, nursery next, end last. Everything a child points at is declared before the nursery,
  * comes from kin_nursery_alloc, or was copied by kin_spawn_copy.
  *
  *     int both(void)
@@ -12,12 +12,11 @@
  *         int rc = kin_spawn(&n, half, &left);
  *         if (rc == 0)
  *             rc = kin_spawn(&n, half, &right);
- *         if (rc < 0)
- *             return rc;
- *         return kin_nursery_join(&n, NULL);
+ *         return kin_nursery_end(&n, rc);
  *     }
  *
- *     close ends admission, cancel asks the children to stop, join waits for the last of them.
+ *     close ends admission, cancel asks the children to stop, join waits for the last of them; end
+ *     is the three of them as the way out of a function, and the one that loses no cause.
  *
  *          open ----close, join----> CLOSING ----last child over----> CLOSED
  *            |                          |
@@ -92,10 +91,14 @@ struct kin_nursery_options {
     enum kin_on_exhausted on_exhausted;
     unsigned tasks_max;         /* most children alive at once; 0: no limit */
     unsigned errors_max;        /* failures kept; 0: 16 */
+    unsigned ends_max;          /* ends of named children kept; 0: 65536 */
 };
 #define KIN_NURSERY_OPTIONS_INIT                                                                   \
     { sizeof(struct kin_nursery_options), 0, 0, 0, KIN_FAIL_FAST, { 0, 0, 0, 0, 0 },               \
-      KIN_RECHARGE_PROFILE, KIN_EXHAUSTED_WAIT, 0, 0 }
+      KIN_RECHARGE_PROFILE, KIN_EXHAUSTED_WAIT, 0, 0, 0 }
+#ifndef __cplusplus
+#define KIN_NURSERY_OPTIONS(...) KIN_OPTIONS_(kin_nursery_options, __VA_ARGS__)
+#endif
 
 struct kin_spawn_options {
     size_t size;
@@ -111,35 +114,37 @@ struct kin_spawn_options {
 #define KIN_SPAWN_OPTIONS_INIT                                                                     \
     { sizeof(struct kin_spawn_options), 0, { 0, 0, 0, 0, 0 }, { 0, 0, 0, 0, 0 }, 0,                \
       KIN_PRIORITY_NORMAL, 0, 0, 0 }
+#ifndef __cplusplus
+#define KIN_SPAWN_OPTIONS(...) KIN_OPTIONS_(kin_spawn_options, __VA_ARGS__)
+#endif
 
 /**
  * kin_nursery_open - open a nursery in the running task.
  * @n:       storage, kept until the join.
  * @options: borrowed; NULL for all defaults.
  *
- * The task becomes its owner. A task must not return with a nursery open; KIN_NURSERY sees to that.
+ * The task becomes its owner. A task that returns with a nursery open, or leaves one by longjmp,
+ * aborts with the place where it was opened; KIN_NURSERY sees to that.
  *
  * Example:
  *     int work(void *arg);
  *
  *     int work_until(void *arg, kin_time deadline)
  *     {
- *         struct kin_nursery_options options = KIN_NURSERY_OPTIONS_INIT;
  *         struct kin_nursery n;
- *         options.deadline = deadline;
- *         int rc = kin_nursery_open(&n, &options);
+ *         int rc = kin_nursery_open(&n, KIN_NURSERY_OPTIONS(.deadline = deadline));
  *         if (rc < 0)
  *             return rc;
  *         rc = kin_spawn(&n, work, arg);
- *         if (rc < 0)
- *             kin_nursery_cancel(&n, rc);
- *         return kin_nursery_join(&n, NULL);
+ *         return kin_nursery_end(&n, rc);
  *     }
  *
  * From:    task
  * Needs:   KIN_CAP_SPAWN
- * Returns: 0, KIN_NOTASK, KIN_NOCAP, KIN_BUDGET when the task cannot give it that budget, -ENOMEM,
- *          -EINVAL for a wrong size or NULL, KIN_UNSUPPORTED in the core profile
+ * Budget:  a step of the turn, memory for more open nurseries than 16 and for errors_max above 16
+ * Returns: 0, KIN_NOTASK, KIN_NOCAP, KIN_BUDGET when the task cannot give it that budget or has no
+ *          memory for one more, -ENOMEM, -EINVAL for a wrong size or NULL, KIN_UNSUPPORTED in the
+ *          core profile
  * Spec:    [SCHED:8.1.1] [NSM:2.2]
  */
 KIN_API KIN_MUST_USE int kin_nursery_open(struct kin_nursery *n,
@@ -163,11 +168,11 @@ KIN_API KIN_MUST_USE int kin_nursery_open(struct kin_nursery *n,
  *         int rc = kin_spawn(&n, half, &parts[0]);
  *         if (rc == 0)
  *             rc = kin_spawn(&n, half, &parts[1]);
- *         return rc < 0 ? rc : kin_nursery_join(&n, NULL);
+ *         return kin_nursery_end(&n, rc);
  *     }
  *
  * From:    anywhere
- * Parks:   no
+ * Parks:   no, but others may run when it is refused
  * Needs:   KIN_CAP_SPAWN
  * Budget:  1 op; 1 spawn of the nursery's pool
  * Returns: 0, KIN_NOSCOPE when the nursery admits nobody, KIN_FULL under tasks_max, KIN_BUDGET,
@@ -180,8 +185,11 @@ KIN_API KIN_MUST_USE int kin_spawn(struct kin_nursery *n, kin_task_fn *fn, void 
  * kin_spawn_copy - start a child with a copy of its argument.
  * @n:        an open nursery.
  * @fn:       what the child runs.
- * @arg:      borrowed; arg_size bytes are copied into the nursery's arena.
- * @arg_size: how many.
+ * @arg:      borrowed; the child gets a copy, aligned to 16, which goes when the child is over.
+ * @arg_size: how many bytes.
+ *
+ * Whoever spawns pays for the copy, if it has a budget, as for memory of kin_alloc: until the child
+ * is over. What is to outlive the child does not belong into its argument.
  *
  * KIN_ARGS writes the last two: kin_spawn_copy(&n, fetch, KIN_ARGS(struct fetch, .url = url)).
  *
@@ -195,16 +203,16 @@ KIN_API KIN_MUST_USE int kin_spawn(struct kin_nursery *n, kin_task_fn *fn, void 
  *     int fetch_all(const char *const *urls, size_t count)
  *     {
  *         KIN_NURSERY(n);
- *         for (size_t i = 0; i < count; i++) {
- *             int rc = kin_spawn_copy(&n, fetch, KIN_ARGS(struct fetch, urls[i], .tries = 3));
- *             if (rc < 0)
- *                 return rc;
- *         }
- *         return kin_nursery_join(&n, NULL);
+ *         int rc = 0;
+ *         for (size_t i = 0; i < count && rc == 0; i++)
+ *             rc = kin_spawn_copy(&n, fetch, KIN_ARGS(struct fetch, urls[i], .tries = 3));
+ *         return kin_nursery_end(&n, rc);
  *     }
  *
  * From:    anywhere
- * Parks:   no
+ * Parks:   no, but others may run when it is refused
+ * Needs:   KIN_CAP_SPAWN
+ * Budget:  1 op, 1 spawn of the nursery's pool, @arg_size of memory
  * Returns: as kin_spawn
  */
 KIN_API KIN_MUST_USE int kin_spawn_copy(struct kin_nursery *n, kin_task_fn *fn, const void *arg,
@@ -220,8 +228,9 @@ KIN_API KIN_MUST_USE int kin_spawn_copy(struct kin_nursery *n, kin_task_fn *fn, 
  * @out:      receives the child's name; may be NULL.
  *
  * In a full nursery it waits for room until options->slot_deadline, in order of arrival; a thread
- * blocks meanwhile. What is known of a child with a name (192 bytes) stays with the nursery until
- * that is released, so a nursery that lives for long should not ask for names that nobody needs.
+ * blocks meanwhile. How a child with a name ended stays known until the nursery is released, but of
+ * no more children than ends_max: when more have ended, the name of the one that ended first is
+ * stale. So a nursery may live for years.
  *
  * What the child is to give back, such as a descriptor, is handed over with options->cleanup. The
  * child then begins with that cleanup of its argument, or of the copy, as if kin_defer were the
@@ -240,12 +249,10 @@ KIN_API KIN_MUST_USE int kin_spawn_copy(struct kin_nursery *n, kin_task_fn *fn, 
  *
  *     int serve_one(struct kin_nursery *n, int conn)
  *     {
- *         struct kin_spawn_options options = KIN_SPAWN_OPTIONS_INIT;
- *         options.name = "connection";
- *         options.caps = KIN_CAP_TIME | KIN_CAP_NET;
- *         options.slot_deadline = kin_after(KIN_SEC(1));
- *         options.cleanup = hang_up;
- *         int rc = kin_spawn_with(n, &options, serve, &conn, sizeof conn, NULL);
+ *         const struct kin_spawn_options *options =
+ *             KIN_SPAWN_OPTIONS(.name = "connection", .caps = KIN_CAP_TIME | KIN_CAP_NET,
+ *                               .slot_deadline = kin_after(KIN_SEC(1)), .cleanup = hang_up);
+ *         int rc = kin_spawn_with(n, options, serve, &conn, sizeof conn, NULL);
  *         if (rc < 0)
  *             hang_up(&conn);
  *         return rc;
@@ -254,6 +261,8 @@ KIN_API KIN_MUST_USE int kin_spawn_copy(struct kin_nursery *n, kin_task_fn *fn, 
  * From:    anywhere
  * Parks:   only for room
  * Cancel:  ends the wait for room with KIN_NOSCOPE
+ * Needs:   KIN_CAP_SPAWN
+ * Budget:  1 op, 1 spawn of the nursery's pool
  * Returns: as kin_spawn; KIN_FULL, or KIN_TIMEOUT when the slot deadline has passed
  * Spec:    [B7]
  */
@@ -273,7 +282,8 @@ KIN_API KIN_MUST_USE int kin_spawn_with(struct kin_nursery *n,
  *     }
  *
  * From:    anywhere
- * Parks:   no
+ * Parks:   no, but others may run
+ * Budget:  a step of the turn
  * Returns: nothing
  * Spec:    [NSM:2.3]
  */
@@ -286,6 +296,12 @@ KIN_API void kin_nursery_close(struct kin_nursery *n);
  *
  * Asks, never waits. Parked children wake. The first reason stays. The owner's own waits report
  * the cancellation too, until it has joined.
+ *
+ * The nursery takes no more children from the first moment on. Those that it has are asked one
+ * after the other, and a child that was asked may act before the next one is. The caller that began
+ * the cancellation returns when all were asked; another caller meanwhile returns at once. A wait or
+ * a checkpoint of a child that was not asked yet goes on as if nothing had happened. A child may
+ * find out by itself: if kin_cancelled tells it so, the child counts as asked from then on.
  *
  * Example:
  *     int give_up(struct kin_nursery *n)
@@ -307,7 +323,9 @@ KIN_API void kin_nursery_cancel(struct kin_nursery *n, int reason);
  * @out: receives how it went; may be NULL.
  *
  * Children that were started and not yet run may run right here. A panic is reported before an
- * error, an error before a cancellation, whichever came first.
+ * error, an error before a cancellation, whichever came first. A nursery that was cancelled because
+ * something around it was says KIN_CANCELLED whatever the reason; kin_cancel_reason has that. A
+ * deadline that was pushed bounds the join: the nursery is cancelled by it.
  *
  * Example:
  *     int work(void *arg);
@@ -317,9 +335,10 @@ KIN_API void kin_nursery_cancel(struct kin_nursery *n, int reason);
  *         struct kin_outcome how;
  *         KIN_NURSERY(n);
  *         int rc = kin_spawn(&n, work, arg);
- *         if (rc == 0)
- *             rc = kin_nursery_join(&n, &how);
- *         if (rc < 0 && how.severity == KIN_SEV_PANIC)
+ *         if (rc < 0)
+ *             return kin_nursery_end(&n, rc);
+ *         rc = kin_nursery_join(&n, &how);
+ *         if (how.severity == KIN_SEV_PANIC)
  *             fprintf(stderr, "task %llu panicked\n", (unsigned long long)how.task);
  *         return rc;
  *     }
@@ -328,12 +347,69 @@ KIN_API void kin_nursery_cancel(struct kin_nursery *n, int reason);
  * Parks:   yes
  * Cancel:  does not end the wait: no child outlives its nursery
  * Returns: 0, the first child's failure, the reason it was cancelled with (KIN_TIMEOUT when its
- *          deadline did it), KIN_STALE a second time; why the open failed, if it did, KIN_NOSCOPE
- *          for one that is all zero and was never opened; -EINVAL for NULL, KIN_NOTASK,
- *          KIN_UNSUPPORTED in the core profile
+ *          deadline did it, KIN_CANCELLED when it came from outside), KIN_STALE a second time;
+ *          why the open failed, if it did, KIN_NOSCOPE for one that is all zero and was never
+ *          opened; -EINVAL for NULL, KIN_NOTASK, KIN_UNSUPPORTED in the core profile
  * Spec:    [NSM-2] [NSM:5.1] [NSM:4.4] [SCHED:8.1.3]
  */
 KIN_API KIN_MUST_USE int kin_nursery_join(struct kin_nursery *n, struct kin_outcome *out);
+
+/**
+ * kin_nursery_end - the way out of a function that opened a nursery: no cause is lost on it.
+ * @n:  a nursery that the running task opened.
+ * @rc: what the body of the function has come to.
+ *
+ * Cancels the nursery if @rc < 0, joins it, and returns the cause of a failure. A child that fails
+ * cancels its nursery, and with it the calls of its parent: a spawn is KIN_NOSCOPE from then on, a
+ * wait KIN_CANCELLED, a channel perhaps KIN_CLOSED. Such an @rc is an echo of the failure and does
+ * not hide it.
+ *
+ * Example:
+ *     int work(void *part);
+ *
+ *     int work_on_all(int *parts, size_t count)
+ *     {
+ *         int rc = 0;
+ *         KIN_NURSERY(n);
+ *         for (size_t i = 0; i < count && rc == 0; i++)
+ *             rc = kin_spawn(&n, work, &parts[i]);
+ *         return kin_nursery_end(&n, rc);
+ *     }
+ *
+ * From:    task, the owner
+ * Parks:   yes
+ * Cancel:  does not end the wait: no child outlives its nursery
+ * Returns: the first child's failure if there is one; else @rc if @rc < 0, unless @rc is
+ *          KIN_CANCELLED, KIN_NOSCOPE or KIN_CLOSED and the join says why; else what
+ *          kin_nursery_join returns
+ * Spec:    [NSM-2] [NSM:4.4] [NSM:8.1]
+ */
+KIN_API KIN_MUST_USE int kin_nursery_end(struct kin_nursery *n, int rc);
+
+/**
+ * kin_nursery_join_until - a join that cancels at a deadline: for drains that have an end.
+ * @n:        a nursery that the running task opened.
+ * @deadline: when to cancel what is left; 0: at once.
+ * @out:      receives how it went; may be NULL.
+ *
+ * The children go on until the deadline, and admission is as during any join. A deadline of the
+ * nursery, or one that was pushed, counts too: whichever is the earliest.
+ *
+ * Example:
+ *     int drain(struct kin_nursery *connections)
+ *     {
+ *         kin_nursery_close(connections);
+ *         return kin_nursery_join_until(connections, kin_after(KIN_SEC(10)), NULL);
+ *     }
+ *
+ * From:    task, the owner
+ * Parks:   yes
+ * Cancel:  does not end the wait: no child outlives its nursery
+ * Returns: as kin_nursery_join; KIN_TIMEOUT when it had to cancel and no child failed
+ * Spec:    [NSM-2] [NSM:5.1] [N2001]
+ */
+KIN_API KIN_MUST_USE int kin_nursery_join_until(struct kin_nursery *n, kin_time deadline,
+                                                struct kin_outcome *out);
 
 /**
  * kin_nursery_poll - how it went, if it is over.
@@ -348,10 +424,11 @@ KIN_API KIN_MUST_USE int kin_nursery_join(struct kin_nursery *n, struct kin_outc
  *     }
  *
  * From:    task, the owner
- * Parks:   no
+ * Parks:   no, but others may run
+ * Budget:  a step of the turn
  * Returns: KIN_EMPTY while a child lives or may come, else as kin_nursery_join would, again and
- *          again
- * Spec:    [NSM:5.2]
+ *          again; -EPERM for anybody but the owner
+ * Spec:    [NSM:5.2] [SCHED:15.2.2]
  */
 KIN_API int kin_nursery_poll(struct kin_nursery *n, struct kin_outcome *out);
 
@@ -369,6 +446,7 @@ KIN_API int kin_nursery_poll(struct kin_nursery *n, struct kin_outcome *out);
  *     }
  *
  * From:    anywhere
+ * Budget:  a step of the turn
  * Returns: the state; another thread may have changed it by the time it is read. KIN_NURSERY_CLOSED
  *          for NULL, and for one that was never opened
  * Spec:    [NSM:2.2]
@@ -394,8 +472,9 @@ KIN_API enum kin_nursery_state kin_nursery_state(const struct kin_nursery *n);
  *     }
  *
  * From:    task, the owner
- * Returns: how many are kept; valid until n is opened again
- * Spec:    [NSM-5]
+ * Budget:  a step of the turn
+ * Returns: how many are kept; valid until n is opened again; 0 for anybody but the owner
+ * Spec:    [NSM-5] [SCHED:15.2.2]
  */
 KIN_API size_t kin_nursery_errors(struct kin_nursery *n, struct kin_outcome *buf, size_t cap);
 
@@ -410,7 +489,8 @@ KIN_API size_t kin_nursery_errors(struct kin_nursery *n, struct kin_outcome *buf
  *     }
  *
  * From:    task, the owner
- * Returns: how many were counted and not kept
+ * Budget:  a step of the turn
+ * Returns: how many were counted and not kept; 0 for anybody but the owner
  */
 KIN_API size_t kin_nursery_errors_dropped(const struct kin_nursery *n);
 
@@ -435,14 +515,14 @@ KIN_API size_t kin_nursery_errors_dropped(const struct kin_nursery *n);
  *         int rc = kin_spawn_with(&n, NULL, measure, arg, 0, &task);
  *         if (rc == 0)
  *             rc = kin_task_join(&n, task, &how, kin_after(KIN_SEC(1)));
- *         if (rc < 0)
- *             return rc;
- *         return how.severity == KIN_SEV_OK ? how.value : how.status;
+ *         rc = kin_nursery_end(&n, rc);
+ *         return rc < 0 ? rc : how.value;
  *     }
  *
  * From:    task, the owner of n
  * Parks:   yes
  * Cancel:  reports it
+ * Budget:  1 op
  * Returns: 0 once the child is over, -EPERM for others than the owner, KIN_TIMEOUT, KIN_CANCELLED,
  *          KIN_STALE for a name that is over or of a released nursery, -EINVAL, KIN_NOTASK
  * Spec:    [SCHED:15.2.2]
@@ -471,7 +551,9 @@ KIN_API KIN_MUST_USE int kin_task_join(struct kin_nursery *n, struct kin_task_re
  *
  * From:    anywhere
  * Parks:   no
- * Returns: zeroed memory, aligned to 16; NULL when there is none or n is terminal
+ * Budget:  1 op, @size of memory, until the nursery is over
+ * Returns: zeroed memory, aligned to 16; NULL when there is none, when n is terminal, or when the
+ *          budget for it is used up
  */
 KIN_API void *kin_nursery_alloc(struct kin_nursery *n, size_t size);
 
@@ -479,8 +561,10 @@ KIN_API void *kin_nursery_alloc(struct kin_nursery *n, size_t size);
 KIN_API void kin_nursery_leave_(struct kin_nursery *n);
 
 /* KIN_NURSERY(n); or KIN_NURSERY(n, .name = "fetchers"); declares a nursery and opens it. Leaving
- * the C scope before the join cancels and joins. If the open failed, spawn answers KIN_NOSCOPE and
- * join the reason. */
+ * the C scope before the join cancels and joins; a failure of a child is reported then, and if it
+ * was there before it is what the task ends with, unless that returns a failure of its own. If the
+ * open failed, spawn answers
+ * KIN_NOSCOPE, join and end the reason. */
 #ifndef __cplusplus
 #define KIN_NURSERY(...)                                                                           \
     KIN_NURSERY_PICK_(__VA_ARGS__, KIN_NURSERY_OF_, KIN_NURSERY_OF_, KIN_NURSERY_OF_,              \
@@ -499,6 +583,10 @@ KIN_API void kin_nursery_leave_(struct kin_nursery *n);
                                             .size = sizeof(struct kin_nursery_options),            \
                                             __VA_ARGS__ }))
 #define KIN_ARGS(T, ...) (&(T){ __VA_ARGS__ }), sizeof(T)
+/* KIN_SPAWN(&n, fn, arg, .name = "reader", .priority = KIN_PRIORITY_LOW): as kin_spawn. */
+#define KIN_SPAWN(...) KIN_SPAWN_OF_(__VA_ARGS__, .size = sizeof(struct kin_spawn_options))
+#define KIN_SPAWN_OF_(n_, fn_, arg_, ...)                                                          \
+    kin_spawn_with(n_, &(const struct kin_spawn_options){ __VA_ARGS__ }, fn_, arg_, 0, 0)
 #else
 #define KIN_NURSERY(name_)                                                                         \
     KIN_CLEANUP(kin_nursery_leave_) struct kin_nursery name_;                                      \

@@ -53,8 +53,9 @@ struct kin_obligation;
  *     }
  *
  * From:    task
- * Parks:   no
- * Returns: 0, -EINVAL for an unknown kind or NULL, -ENOMEM, KIN_NOTASK
+ * Parks:   no, but others may run
+ * Budget:  a step of the turn, memory until it has ended
+ * Returns: 0, -EINVAL for an unknown kind or NULL, -ENOMEM, KIN_BUDGET, KIN_NOTASK
  */
 KIN_API KIN_MUST_USE int kin_obligation_reserve(enum kin_obligation_kind kind,
                                                 struct kin_obligation **out);

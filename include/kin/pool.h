@@ -45,6 +45,9 @@ struct kin_pool_options {
 };
 #define KIN_POOL_OPTIONS_INIT                                                                      \
     { sizeof(struct kin_pool_options), 0, 0, KIN_FAIL_FAST, 0, 0, 0, 0 }
+#ifndef __cplusplus
+#define KIN_POOL_OPTIONS(...) KIN_OPTIONS_(kin_pool_options, __VA_ARGS__)
+#endif
 
 /**
  * kin_pool_map - call fn for each item of an array.
@@ -77,6 +80,8 @@ struct kin_pool_options {
  * From:    task
  * Parks:   yes
  * Cancel:  cancels what is in flight; it is waited for all the same
+ * Needs:   KIN_CAP_SPAWN
+ * Budget:  1 op, 1 spawn for each child
  * Returns: 0 when every item succeeded; the first failure; KIN_TIMEOUT when the deadline came;
  *          KIN_CANCELLED; -EINVAL for NULL or a wrong size, -EOVERFLOW for more items than can be
  *          addressed, -ENOMEM, KIN_NOCAP, KIN_BUDGET, KIN_NOTASK, KIN_UNSUPPORTED in the core
@@ -115,6 +120,8 @@ KIN_API KIN_MUST_USE int kin_pool_map(const struct kin_pool_options *options, ki
  * From:    task
  * Parks:   yes
  * Cancel:  cancels what is in flight; it is waited for all the same
+ * Needs:   KIN_CAP_SPAWN and KIN_CAP_CHANNEL
+ * Budget:  1 op, 1 spawn for each child, 1 channel operation
  * Returns: 0 when the channel is closed and every item succeeded; the first failure; KIN_TIMEOUT
  *          when the deadline came; KIN_CANCELLED; -EINVAL for NULL or a wrong size, -ENOMEM,
  *          KIN_NOCAP, KIN_BUDGET, KIN_NOTASK, KIN_UNSUPPORTED in the core profile

@@ -52,7 +52,7 @@ struct kin_process;
 
 /* What one of the three standard descriptors of a process is. */
 enum kin_stdio_kind {
-    KIN_STDIO_INHERIT = 0, /* as in this process; if kin has read or written it, non-blocking */
+    KIN_STDIO_INHERIT = 0, /* as in this process */
     KIN_STDIO_NULL,        /* nothing: reads are at the end, writes go nowhere */
     KIN_STDIO_PIPE,        /* a pipe, whose other end is kin_process_pipe */
     KIN_STDIO_FD,          /* a copy of a given descriptor */
@@ -86,6 +86,9 @@ struct kin_process_options {
 #define KIN_PROCESS_OPTIONS_INIT                                                                   \
     { sizeof(struct kin_process_options), 0, 0, { KIN_STDIO_INHERIT, 0 },                          \
       { KIN_STDIO_INHERIT, 0 }, { KIN_STDIO_INHERIT, 0 }, KIN_PROCESS_SHARED, 0, 0 }
+#ifndef __cplusplus
+#define KIN_PROCESS_OPTIONS(...) KIN_OPTIONS_(kin_process_options, __VA_ARGS__)
+#endif
 
 /**
  * kin_process_start - start a program in a process of its own.
@@ -114,7 +117,7 @@ struct kin_process_options {
  * Parks:   yes
  * Cancel:  before it has begun; the process exists only if 0 is returned
  * Needs:   KIN_CAP_PROCESS
- * Budget:  1 op, 1 syscall
+ * Budget:  1 op, 1 syscall, memory until kin_process_destroy
  * Returns: 0 when the program runs; -ENOENT, -EACCES, -ENOEXEC, -E2BIG, ... when it cannot; -EBADF
  *          for a bad descriptor; -EAGAIN, -EMFILE, -ENOMEM; -EINVAL without a program or for
  *          options that make no sense; KIN_CANCELLED, KIN_TIMEOUT, KIN_NOCAP, KIN_BUDGET,
@@ -178,7 +181,8 @@ KIN_API int kin_process_pipe(const struct kin_process *process, int which);
  *     }
  *
  * From:    anywhere
- * Parks:   no
+ * Parks:   no, but others may run
+ * Budget:  a step of the turn
  * Returns: 0, -EBADF when there is none, or no longer
  */
 KIN_API int kin_process_close(struct kin_process *process, int which);

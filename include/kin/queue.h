@@ -59,7 +59,8 @@ struct kin_mpsc;
  *
  * From:    anywhere
  * Parks:   no
- * Budget:  1 op
+ * Needs:   KIN_CAP_CHANNEL
+ * Budget:  1 op, memory until the last reference is gone
  * Returns: 0, -EINVAL for NULL or capacity 0, -EOVERFLOW when an item or the whole is too large,
  *          -ENOMEM, KIN_NOCAP without KIN_CAP_CHANNEL, KIN_BUDGET
  */
@@ -124,7 +125,8 @@ KIN_API void kin_spsc_unref(struct kin_spsc *queue);
  *     }
  *
  * From:    anywhere
- * Parks:   no
+ * Parks:   no, but others may run
+ * Budget:  a step of the turn
  * Returns: nothing
  */
 KIN_API void kin_spsc_close(struct kin_spsc *queue);
@@ -144,6 +146,7 @@ KIN_API void kin_spsc_close(struct kin_spsc *queue);
  * From:    task; no other may send at the same time
  * Parks:   yes
  * Cancel:  while it waits; the item stays with the caller
+ * Needs:   KIN_CAP_CHANNEL
  * Budget:  1 op, 1 channel operation
  * Returns: 0 when it is inside, KIN_CLOSED, KIN_FULL with deadline 0, KIN_TIMEOUT, KIN_CANCELLED,
  *          KIN_BUDGET, KIN_NOCAP, KIN_NOTASK, -EINVAL for a NULL queue, or a NULL item of a size
@@ -168,6 +171,7 @@ KIN_API KIN_MUST_USE int kin_spsc_send(struct kin_spsc *queue, const void *item,
  * From:    task; no other may receive at the same time
  * Parks:   yes
  * Cancel:  while it waits; nothing was taken
+ * Needs:   KIN_CAP_CHANNEL
  * Budget:  1 op, 1 channel operation
  * Returns: 0 when an item was taken, KIN_CLOSED when there is none and never will be, KIN_EMPTY
  *          with deadline 0, KIN_TIMEOUT, KIN_CANCELLED, KIN_BUDGET, KIN_NOCAP, KIN_NOTASK, -EINVAL
@@ -241,7 +245,8 @@ KIN_API bool kin_spsc_is_closed(const struct kin_spsc *queue);
  *
  * From:    anywhere
  * Parks:   no
- * Budget:  1 op
+ * Needs:   KIN_CAP_CHANNEL
+ * Budget:  1 op, memory until the last reference is gone
  * Returns: 0, -EINVAL for NULL or capacity 0, -EOVERFLOW when an item or the whole is too large,
  *          -ENOMEM, KIN_NOCAP without KIN_CAP_CHANNEL, KIN_BUDGET
  */
@@ -306,7 +311,8 @@ KIN_API void kin_mpsc_unref(struct kin_mpsc *queue);
  *     }
  *
  * From:    anywhere
- * Parks:   no
+ * Parks:   no, but others may run
+ * Budget:  a step of the turn
  * Returns: nothing
  */
 KIN_API void kin_mpsc_close(struct kin_mpsc *queue);
@@ -329,6 +335,7 @@ KIN_API void kin_mpsc_close(struct kin_mpsc *queue);
  * From:    task
  * Parks:   yes
  * Cancel:  while it waits; the item stays with the caller
+ * Needs:   KIN_CAP_CHANNEL
  * Budget:  1 op, 1 channel operation
  * Returns: 0 when it is inside, KIN_CLOSED, KIN_FULL with deadline 0, KIN_TIMEOUT, KIN_CANCELLED,
  *          KIN_BUDGET, KIN_NOCAP, KIN_NOTASK, -EINVAL for a NULL queue, or a NULL item of a size
@@ -353,6 +360,7 @@ KIN_API KIN_MUST_USE int kin_mpsc_send(struct kin_mpsc *queue, const void *item,
  * From:    task; no other may receive at the same time
  * Parks:   yes
  * Cancel:  while it waits; nothing was taken
+ * Needs:   KIN_CAP_CHANNEL
  * Budget:  1 op, 1 channel operation
  * Returns: 0 when an item was taken, KIN_CLOSED when there is none and never will be, KIN_EMPTY
  *          with deadline 0, KIN_TIMEOUT, KIN_CANCELLED, KIN_BUDGET, KIN_NOCAP, KIN_NOTASK, -EINVAL

@@ -33,6 +33,7 @@ KIN_BEGIN_DECLS
  *
  * From:    anywhere; outside a task nothing is charged
  * Parks:   no, but others may run
+ * Needs:   KIN_CAP_RANDOM
  * Budget:  1 op, 1 syscall
  * Returns: 0, -EINVAL for NULL with a size, KIN_NOCAP without KIN_CAP_RANDOM, KIN_BUDGET,
  *          KIN_CANCELLED when a turn ended here and the task has been cancelled, -errno where the

@@ -43,11 +43,14 @@ enum kin_profile {
 /* How readiness of descriptors is found out, and who works on files. kin_stats_get tells which. */
 enum kin_poller {
     KIN_POLLER_AUTO = 0, /* epoll; files by io_uring if the system lets us, else by threads */
-    KIN_POLLER_URING,    /* io_uring for both; where it is refused kin_run is KIN_UNSUPPORTED */
+    KIN_POLLER_URING,    /* the same, and where it is refused kin_run is KIN_UNSUPPORTED */
     KIN_POLLER_EPOLL     /* epoll; files by threads */
 };
 
-/* Something an operator should know. Strings are valid during the callback only. A callback may end
+/* Something an operator should know. The text names a task by a short number: "task 17" is the id's
+ * lower 26 bits, and "task 17.2" is the second that has it. On standard error the
+ * status is before the text, with its code if it has one: "kin: KIN_STUCK (N2002): task 17.2 ...".
+ * Strings are valid during the callback only. A callback may end
  * the process: one that calls abort() on KIN_STUCK prefers a restart to waiting for that task. */
 struct kin_report {
     int status;       /* KIN_OVERFLOW, KIN_PANICKED, KIN_WORKER, ... */
@@ -58,7 +61,7 @@ struct kin_report {
 struct kin_config {
     size_t size;           /* KIN_CONFIG_INIT sets it */
     unsigned workers;      /* threads that run tasks; 0: the CPUs this process may use */
-    unsigned workers_max;  /* 0: twice that; the extras replace workers that are stuck */
+    unsigned workers_max;  /* 0: twice that; the extras replace workers that are blocked */
     uint64_t seed;         /* victim choice and every random decision; 0 is a seed like any other */
     enum kin_profile profile;          /* 0: KIN_SERVICE */
     size_t stack_bytes;    /* most a stack may start with; kin starts with one page */
@@ -75,6 +78,9 @@ struct kin_config {
 #define KIN_CONFIG_INIT                                                                            \
     { sizeof(struct kin_config), 0, 0, 0, KIN_SERVICE, 0, 0, { 0, 0, 0, 0, 0 }, 0,                 \
       KIN_VICTIM_RANDOM, KIN_POLLER_AUTO, KIN_STACK_PANIC, 0, 0, 0 }
+#ifndef __cplusplus
+#define KIN_CONFIG(...) KIN_OPTIONS_(kin_config, __VA_ARGS__)
+#endif
 
 #define KIN_WORKERS_MAX 1024u /* the most workers a runtime may be asked for */
 
@@ -100,9 +106,7 @@ struct kin_config {
  *
  *     int main(void)
  *     {
- *         struct kin_config config = KIN_CONFIG_INIT;
- *         config.workers = 2;
- *         return kin_run(&config, hello, "world") == 0 ? 0 : 1;
+ *         return kin_run(KIN_CONFIG(.workers = 2), hello, "world") == 0 ? 0 : 1;
  *     }
  *
  * From:    thread

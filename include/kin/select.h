@@ -321,6 +321,8 @@ static inline struct kin_case kin_case_write(int fd)
  * From:    task
  * Parks:   yes
  * Cancel:  while it waits; nothing has happened
+ * Needs:   KIN_CAP_CHANNEL for a case on a channel; for one on a descriptor, what the
+ *          descriptor is: KIN_CAP_NET, KIN_CAP_FILE
  * Budget:  1 op, 1 channel operation when a case is on a channel, 1 system call when one is on a
  *          descriptor
  * Returns: the index of the case that happened, KIN_TIMEOUT, KIN_CANCELLED, KIN_BUDGET, KIN_NOCAP,
@@ -347,6 +349,8 @@ KIN_API KIN_MUST_USE int kin_select(struct kin_case *cases, size_t count, kin_ti
  * From:    task
  * Parks:   yes
  * Cancel:  while it waits; nothing has happened
+ * Needs:   KIN_CAP_CHANNEL for a case on a channel; for one on a descriptor, what the
+ *          descriptor is: KIN_CAP_NET, KIN_CAP_FILE
  * Budget:  as kin_select
  * Returns: as kin_select
  */

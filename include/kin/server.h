@@ -29,8 +29,11 @@
  * what it ended with.
  *
  * Stopping. A server that is cancelled, with its nursery or alone, or stopped by kin_server_stop,
- * lets nobody in any more and drains: casts and infos that are there are handled, calls that are
- * there get KIN_STOPPING; enum kin_drain says otherwise. Then on_stop runs. All of that is masked,
+ * lets nobody in any more and drains: casts and infos that are there are handled, all of them and
+ * none that come later, calls that are there get KIN_STOPPING; enum kin_drain says otherwise. Then
+ * on_stop runs. A stop comes before anything that callbacks bring about: neither on_continue nor
+ * infos or timers without end keep it away. In a drain on_continue runs once after a callback that
+ * asks for it, not again because it asks itself: on_stop does the rest. All of that is masked,
  * so its waits are not cut short, and bounded by stop_timeout: after that the server is reported as
  * stuck (KIN_STUCK) and its waits return KIN_CANCELLED. A server that fails, or stops itself,
  * handles nothing more: on_stop runs, casts are dropped, callers get its status. After a panic not
@@ -62,7 +65,8 @@ struct kin_reply;
 
 /* What a server does. Every callback may park. One that returns less than 0 stops the server with
  * it; KIN_CONTINUE runs on_continue before the next message; other positive values stop the server
- * with -EBADMSG. Any may be NULL. */
+ * with -EBADMSG. Those, and values below 0 that are no status, are reported with the server and the
+ * callback. Any may be NULL. */
 struct kin_server_ops {
     /* < 0: the start fails with it; KIN_IGNORE: it declines */
     int (*on_start)(struct kin_server *s, void *state, const void *arg);
@@ -114,6 +118,9 @@ struct kin_server_options {
 #define KIN_SERVER_OPTIONS_INIT                                                                    \
     { sizeof(struct kin_server_options), 0, 0, 0, KIN_OVERFLOW_PARK, KIN_DRAIN_CASTS,              \
       { 0, 0, 0, 0, 0 }, { 0, 0, 0, 0, 0 }, 0, 0, 0, { 0, 0, 0, 0, 0 }, 0, KIN_PRIORITY_NORMAL, 0 }
+#ifndef __cplusplus
+#define KIN_SERVER_OPTIONS(...) KIN_OPTIONS_(kin_server_options, __VA_ARGS__)
+#endif
 
 /**
  * kin_server_start - start a server and wait until it runs.
@@ -157,15 +164,55 @@ struct kin_server_options {
  * Parks:   until on_start has returned
  * Cancel:  reports it, after the server has ended
  * Needs:   KIN_CAP_SPAWN, and KIN_CAP_REGISTRY for a name
- * Budget:  1 op; 1 spawn of the nursery's pool
+ * Budget:  1 op; 1 spawn of the nursery's pool, memory for the state, until the server is gone
  * Returns: 0; what on_start returned, if that is below 0, and -EBADMSG for what means nothing;
  *          KIN_PANICKED; KIN_TAKEN; KIN_TIMEOUT; KIN_CANCELLED, also when the nursery was cancelled
- *          before on_start; KIN_NOSCOPE and the like as kin_spawn; -EINVAL, -ENOMEM, KIN_NOTASK
+ *          before on_start; KIN_NOSCOPE and the like as kin_spawn; -EINVAL, -ENOMEM, KIN_BUDGET,
+ *          KIN_NOTASK
  * Spec:    [GS-INIT] [SINV-5]
  */
 KIN_API KIN_MUST_USE int kin_server_start(struct kin_nursery *n, const struct kin_server_ops *ops,
                                           const struct kin_server_options *options, const void *arg,
                                           struct kin_addr *out);
+
+/**
+ * kin_server_start_monitor - start a server that is monitored from before its first step.
+ * @n:       as of kin_server_start, as are the next ones.
+ * @ops:     what it does.
+ * @options: how.
+ * @arg:     handed to on_start.
+ * @out:     receives its address.
+ * @monitor: receives the monitor of the calling task, as from kin_monitor; unchanged if the start
+ *           fails.
+ *
+ * A server that fails right after its start may be over before kin_monitor is called, and then how
+ * it ended is not always known any more. With this call it always is: kin_wait_down, or on_info of
+ * a server, gets the true reason. A start that fails leaves no monitor, and no Down arrives.
+ *
+ * Example:
+ *     int start_and_wait(struct kin_nursery *n, const struct kin_server_ops *ops)
+ *     {
+ *         struct kin_monitor_ref monitor;
+ *         struct kin_addr server;
+ *         struct kin_info end;
+ *         int rc = kin_server_start_monitor(n, ops, NULL, NULL, &server, &monitor);
+ *         if (rc == 0)
+ *             rc = kin_wait_down(monitor, &end, KIN_NEVER);
+ *         return rc < 0 ? rc : end.u.down.status;
+ *     }
+ *
+ * From:    task
+ * Parks:   until on_start has returned
+ * Cancel:  reports it, after the server has ended
+ * Needs:   KIN_CAP_SPAWN, and KIN_CAP_REGISTRY for a name
+ * Budget:  1 op; 1 spawn of the nursery's pool, memory for the state, until the server is gone
+ * Returns: as kin_server_start
+ * Spec:    [GS-INIT] [MON-CREATE] [MON-DOWN]
+ */
+KIN_API KIN_MUST_USE int
+kin_server_start_monitor(struct kin_nursery *n, const struct kin_server_ops *ops,
+                         const struct kin_server_options *options, const void *arg,
+                         struct kin_addr *out, struct kin_monitor_ref *monitor);
 
 /**
  * kin_server_stop - ask a server to stop, and wait until it is over.
@@ -213,7 +260,8 @@ KIN_API int kin_server_stop(struct kin_addr server, int reason, kin_time deadlin
  *     }
  *
  * From:    task, the server's own
- * Parks:   no
+ * Parks:   no, but others may run
+ * Budget:  a step of the turn
  * Returns: 0, -EPERM for others, -EINVAL for NULL or a status above 0
  */
 KIN_API int kin_server_stop_self(struct kin_server *s, int status);
@@ -229,11 +277,33 @@ KIN_API int kin_server_stop_self(struct kin_server *s, int status);
  *     }
  *
  * From:    anywhere
- * Parks:   no
+ * Parks:   no, but others may run
+ * Budget:  a step of the turn
  * Returns: the state, which may have changed by the time it is read; KIN_SERVER_STOPPED for one
  *          that is over, and for whatever is no server
  */
 KIN_API enum kin_server_state kin_server_state(struct kin_addr server);
+
+/**
+ * kin_server_dropped - how many casts newer ones have pushed out of the mailbox of a server.
+ * @server: its address.
+ *
+ * That happens with KIN_OVERFLOW_DROP_OLDEST alone, and nobody is told otherwise: the sender of the
+ * dropped cast got 0 long ago.
+ *
+ * Example:
+ *     int report_losses(struct kin_addr meter)
+ *     {
+ *         return printf("%llu samples lost\n", (unsigned long long)kin_server_dropped(meter));
+ *     }
+ *
+ * From:    task, thread
+ * Parks:   no, but others may run
+ * Budget:  a step of the turn
+ * Returns: since its start; 0 when it is over or no server
+ * Spec:    [GS-CAST-FULL]
+ */
+KIN_API uint64_t kin_server_dropped(struct kin_addr server);
 
 /**
  * kin_server_timer_set - be told at a time.
@@ -258,8 +328,10 @@ KIN_API enum kin_server_state kin_server_state(struct kin_addr server);
  *     }
  *
  * From:    task, the server's own
- * Parks:   no
- * Returns: 0, -ENOMEM, KIN_FULL when 65536 are set, -EINVAL for NULL or id 0, -EPERM for others
+ * Parks:   no, but others may run
+ * Budget:  a step of the turn, memory of the server's task until it has fired or is cancelled
+ * Returns: 0, -ENOMEM, KIN_BUDGET, KIN_FULL when 65536 are set, -EINVAL for NULL or id 0, -EPERM
+ *          for others
  * Spec:    [GS-INFO-SORT]
  */
 KIN_API KIN_MUST_USE int kin_server_timer_set(struct kin_server *s, uint64_t id, kin_time at);
@@ -276,7 +348,8 @@ KIN_API KIN_MUST_USE int kin_server_timer_set(struct kin_server *s, uint64_t id,
  *     }
  *
  * From:    task, the server's own
- * Parks:   no
+ * Parks:   no, but others may run
+ * Budget:  a step of the turn
  * Returns: 0: no timeout of it comes; KIN_STALE: it was not set, or has been delivered; -EINVAL,
  *          -EPERM
  */
@@ -337,8 +410,9 @@ KIN_API KIN_MUST_USE int kin_call(struct kin_addr to, const void *req, size_t re
  *
  * From:    task
  * Parks:   only for room, with KIN_OVERFLOW_PARK; never for room in the mailbox of the caller
- * itself Cancel:  reports it; the message was not sent
- * Budget:  1 op, 1 channel operation
+ *          itself
+ * Cancel:  reports it; the message was not sent
+ * Budget:  1 op, 1 channel operation, memory for the message until it is handled
  * Returns: 0; KIN_FULL, or KIN_TIMEOUT when the deadline has passed; KIN_NOPROC when it is over, or
  *          no server; KIN_STOPPING when it drains or stops; KIN_NOCONN for another node; -EMSGSIZE,
  *          KIN_CANCELLED, KIN_BUDGET, -ENOMEM, -EINVAL, KIN_NOTASK
@@ -364,7 +438,8 @@ KIN_API KIN_MUST_USE int kin_cast(struct kin_addr to, const void *msg, size_t si
  *     }
  *
  * From:    anywhere
- * Parks:   no
+ * Parks:   no, but others may run
+ * Budget:  a step of the turn
  * Returns: 0; KIN_REPLIED when it was answered before; KIN_GONE when the caller has left, or the
  *          server has ended; KIN_STALE for a token that was moved, under its old name, and for one
  *          whose callback has returned; -EMSGSIZE, -EINVAL
@@ -396,9 +471,10 @@ KIN_API int kin_reply_send(struct kin_reply *reply, const void *rep, size_t size
  *     }
  *
  * From:    task, the server's own
- * Parks:   no
- * Returns: 0; KIN_REPLIED, KIN_GONE and KIN_STALE as kin_reply_send; -EPERM for others; -ENOMEM:
- *          the token is as it was; -EINVAL
+ * Parks:   no, but others may run
+ * Budget:  a step of the turn, memory of the server's task until kin_reply_drop
+ * Returns: 0; KIN_REPLIED, KIN_GONE and KIN_STALE as kin_reply_send; -EPERM for others; -ENOMEM and
+ *          KIN_BUDGET: the token is as it was; -EINVAL
  */
 KIN_API KIN_MUST_USE int kin_reply_move(struct kin_reply *reply, struct kin_reply **out);
 
@@ -415,7 +491,8 @@ KIN_API KIN_MUST_USE int kin_reply_move(struct kin_reply *reply, struct kin_repl
  *     }
  *
  * From:    anywhere
- * Parks:   no
+ * Parks:   no, but others may run
+ * Budget:  a step of the turn
  * Returns: as kin_reply_send; -EINVAL for a status that is not below 0
  */
 KIN_API int kin_reply_abort(struct kin_reply *reply, int status);
@@ -436,7 +513,8 @@ KIN_API int kin_reply_abort(struct kin_reply *reply, int status);
  *     }
  *
  * From:    anywhere
- * Parks:   no
+ * Parks:   no, but others may run
+ * Budget:  a step of the turn
  * Returns: nothing
  * Spec:    [GS-REPLY-LEAK]
  */

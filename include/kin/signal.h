@@ -95,9 +95,7 @@ KIN_API KIN_MUST_USE int kin_signal_wait(int signo, kin_time deadline);
  *         int rc = kin_shutdown_on_signals(&n);
  *         if (rc == 0)
  *             rc = kin_spawn(&n, work, arg);
- *         if (rc < 0)
- *             return rc;
- *         rc = kin_nursery_join(&n, NULL);
+ *         rc = kin_nursery_end(&n, rc);
  *         return rc == KIN_CANCELLED ? 0 : rc;
  *     }
  *

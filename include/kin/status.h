@@ -7,8 +7,9 @@
  *          ... -4096 a condition of the runtime: enum kin_status
  *
  * The two families are disjoint, so that one int carries both and `if (rc < 0)` catches both: the
- * cancellation of a scope (KIN_CANCELLED) is never mistaken for -ECANCELED from the kernel. The
- * variable errno is neither set nor read: it belongs to a thread, and a task may change threads.
+ * cancellation of a scope (KIN_CANCELLED) is never mistaken for -ECANCELED from the kernel. kin
+ * neither sets nor reads the variable errno: it belongs to a thread, and a task may change threads.
+ * A task that makes system calls of its own reads it with kin_errno().
  */
 #ifndef KIN_STATUS_H
 #define KIN_STATUS_H
@@ -104,6 +105,25 @@ KIN_API const char *kin_status_text(int status);
  * Returns: "N2001", ..., or "" where there is none; a string that is never freed, never NULL
  */
 KIN_API const char *kin_status_code(int status);
+
+/**
+ * kin_errno - why the last system call of the running thread failed.
+ *
+ * For a task that calls the C library itself. The variable errno is not safe there, even right
+ * after the call: a compiler looks up once in a function where errno is, and a task that has waited
+ * since may be on another thread. Then the task reads what another task's call left there.
+ *
+ * Example:
+ *     int remove_file(const char *path)
+ *     {
+ *         return remove(path) == 0 ? 0 : -kin_errno();
+ *     }
+ *
+ * From:    task, thread, signal
+ * Parks:   no
+ * Returns: the value of errno on the thread that makes the call, as EAGAIN; 0 or more
+ */
+KIN_API int kin_errno(void);
 
 KIN_END_DECLS
 

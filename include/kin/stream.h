@@ -60,7 +60,8 @@ enum kin_broadcast_mode {
  *
  * From:    anywhere
  * Parks:   no
- * Budget:  1 op
+ * Needs:   KIN_CAP_CHANNEL
+ * Budget:  1 op, memory until the last reference is gone
  * Returns: 0, -EINVAL for NULL, capacity 0 or an unknown mode, -EOVERFLOW when an item or the whole
  *          is too large, -ENOMEM, KIN_NOCAP without KIN_CAP_CHANNEL, KIN_BUDGET, KIN_CANCELLED
  *          when a turn ended here and the task has been cancelled
@@ -125,7 +126,8 @@ KIN_API void kin_broadcast_unref(struct kin_broadcast *broadcast);
  *     }
  *
  * From:    anywhere
- * Parks:   no
+ * Parks:   no, but others may run
+ * Budget:  a step of the turn
  * Returns: nothing
  */
 KIN_API void kin_broadcast_close(struct kin_broadcast *broadcast);
@@ -149,6 +151,7 @@ KIN_API void kin_broadcast_close(struct kin_broadcast *broadcast);
  * From:    task
  * Parks:   in mode KIN_BROADCAST_WAIT
  * Cancel:  while it waits; the item was not sent
+ * Needs:   KIN_CAP_CHANNEL
  * Budget:  1 op, 1 channel operation
  * Returns: 0 when it was sent, KIN_CLOSED, KIN_FULL with deadline 0, KIN_TIMEOUT, KIN_CANCELLED,
  *          KIN_BUDGET, KIN_NOCAP, KIN_NOTASK, -EINVAL for a NULL broadcast, or a NULL item of a
@@ -191,7 +194,8 @@ KIN_API KIN_MUST_USE int kin_broadcast_send(struct kin_broadcast *broadcast, con
  *
  * From:    anywhere
  * Parks:   no
- * Budget:  1 op
+ * Needs:   KIN_CAP_CHANNEL
+ * Budget:  1 op, memory until the last reference is gone
  * Returns: 0, KIN_CLOSED, -EINVAL for NULL, -ENOMEM, KIN_NOCAP, KIN_BUDGET, KIN_CANCELLED as
  *          kin_broadcast_create
  */
@@ -219,6 +223,7 @@ KIN_API KIN_MUST_USE int kin_broadcast_subscribe(struct kin_broadcast *broadcast
  * From:    task
  * Parks:   yes
  * Cancel:  while it waits; nothing was read
+ * Needs:   KIN_CAP_CHANNEL
  * Budget:  1 op, 1 channel operation
  * Returns: 0 when an item was read, KIN_CLOSED when there is none and never will be, KIN_EMPTY with
  *          deadline 0, KIN_TIMEOUT, KIN_CANCELLED, KIN_BUDGET, KIN_NOCAP, KIN_NOTASK, -EINVAL for a
@@ -301,7 +306,8 @@ KIN_API void kin_subscriber_unref(struct kin_subscriber *subscriber);
  *
  * From:    anywhere
  * Parks:   no
- * Budget:  1 op
+ * Needs:   KIN_CAP_CHANNEL
+ * Budget:  1 op, memory until the last reference is gone
  * Returns: 0, -EINVAL for NULL, -EOVERFLOW when the value is too large, -ENOMEM, KIN_NOCAP without
  *          KIN_CAP_CHANNEL, KIN_BUDGET, KIN_CANCELLED as kin_broadcast_create
  */
@@ -363,7 +369,8 @@ KIN_API void kin_watch_unref(struct kin_watch *watch);
  *     }
  *
  * From:    anywhere
- * Parks:   no
+ * Parks:   no, but others may run
+ * Budget:  a step of the turn
  * Returns: nothing
  */
 KIN_API void kin_watch_close(struct kin_watch *watch);
@@ -384,6 +391,7 @@ KIN_API void kin_watch_close(struct kin_watch *watch);
  *
  * From:    task, thread
  * Parks:   only when its budget is used up
+ * Needs:   KIN_CAP_CHANNEL
  * Budget:  1 op, 1 channel operation
  * Returns: 0, KIN_CLOSED, -EINVAL for a NULL watch, or a NULL item of a size, KIN_CANCELLED,
  *          KIN_BUDGET, KIN_NOCAP
@@ -406,6 +414,7 @@ KIN_API KIN_MUST_USE int kin_watch_set(struct kin_watch *watch, const void *item
  *
  * From:    task, thread
  * Parks:   only when its budget is used up
+ * Needs:   KIN_CAP_CHANNEL
  * Budget:  1 op, 1 channel operation
  * Returns: 0, -EINVAL for a NULL watch, KIN_CANCELLED, KIN_BUDGET, KIN_NOCAP
  */
@@ -434,6 +443,7 @@ KIN_API KIN_MUST_USE int kin_watch_get(struct kin_watch *watch, void *item, uint
  * From:    task
  * Parks:   yes
  * Cancel:  while it waits; *version is unchanged
+ * Needs:   KIN_CAP_CHANNEL
  * Budget:  1 op, 1 channel operation
  * Returns: 0 when there is a newer one, KIN_CLOSED when there never will be, KIN_EMPTY with
  *          deadline 0, KIN_TIMEOUT, KIN_CANCELLED, KIN_BUDGET, KIN_NOCAP, KIN_NOTASK, -EINVAL for a

@@ -23,16 +23,19 @@
  *     ESCALATE     stays stopped   the supervisor ends with its status
  *
  * A panic or a cancellation never restarts anybody: "let it crash" is kin_fail, or an error that
- * the child returns. That a permanent child is lost in this way is reported.
+ * the child returns.
  *
  * Whom a restart restarts. KIN_ONE_FOR_ONE, KIN_TEMPLATE: the child alone. KIN_ONE_FOR_ALL: all of
  * them. KIN_REST_FOR_ONE: the child and those after it in the order of the starts. The others are
  * stopped first, in reverse, and then all are started in order; temporary ones are not, nor those
- * that were lost or terminated before. Another failure meanwhile makes one larger plan of both.
+ * that were lost or terminated before, nor, whatever the strategy, those that depend on one that
+ * stays down: these are started again when that one is, by kin_supervisor_restart_child. Another
+ * failure meanwhile makes one larger plan of both.
  *
  * How often. Each failure that restarts somebody is one entry in the history of the supervisor,
  * however many it restarts, and so is each attempt to restart that fails. When max_restarts entries
- * are less than window old, one more is too many: escalation says what then.
+ * are less than window old, one more is too many: escalation says what then. A child may have a
+ * limit of its own in its spec: what is too many for it is so for the supervisor.
  *
  *     STOP       the supervisor stops its children and ends as a failure, KIN_EXHAUSTED; a
  *                supervisor above restarts it only if it is KIN_PERMANENT
@@ -44,8 +47,15 @@
  *
  * Stopping a child: it is cancelled; after its shutdown time it is cancelled without regard to its
  * masks; if it is still there five seconds later it is reported (N2002). It is waited for in any
- * case: no task is ever let go of. A supervisor as a child wants KIN_NEVER, or as much time as its
- * own children may take.
+ * case: no task is ever let go of. A supervisor as a child is waited for without end, unless its
+ * shutdown says otherwise: its own children say how long it takes.
+ *
+ * Reports. Each child that ends without being asked to and is started again, or fails and is not,
+ * is reported (struct kin_config, on_report; standard error otherwise): supervisor, child, how it
+ * ended and what it said, where it was spawned, how many restarts there were in the window. So are
+ * escalation and giving up. Of one supervisor at most 16 of these reports come in a window; the
+ * next one, or one at its end, says how many were left out. A program has all of them, and restarts
+ * that succeeded, by on_event of the options.
  *
  * A supervisor that is cancelled, with its nursery or alone, or stopped (kin_server_stop), shuts
  * down in order. When the grace of its nursery is over, or when it is killed itself, everybody who
@@ -63,6 +73,7 @@
 
 #include <kin/addr.h>
 #include <kin/base.h>
+#include <kin/monitor.h>
 #include <kin/nursery.h>
 #include <kin/status.h>
 #include <kin/time.h>
@@ -102,11 +113,14 @@ struct kin_child_spec {
     const void *arg; /* copied, if arg_size is not 0 */
     size_t arg_size;
     enum kin_restart restart;
-    int64_t shutdown; /* ns from cancel to a cancel that cannot be masked; 0: 5 s; KIN_NEVER;
-                         KIN_BRUTAL */
+    int64_t shutdown; /* ns from cancel to a cancel that cannot be masked; 0: 5 s, but KIN_NEVER for
+                         a child that is a supervisor; KIN_NEVER; KIN_BRUTAL */
     bool significant;
     const char *const *depends_on; /* names of others of the same supervisor, NULL at the end */
     struct kin_backoff backoff;
+    unsigned max_restarts; /* of this child alone, besides the supervisor's; 0: no limit;
+                              KIN_NO_RESTARTS */
+    int64_t window;        /* ns, for that; 0: 5 s */
 };
 
 enum kin_strategy {
@@ -132,6 +146,39 @@ enum kin_child_stopped {
     KIN_STOPPED_ESCALATE
 };
 
+/* What a supervisor does about a child that has ended without being asked to. Each but
+ * KIN_EVENT_STARTED is a report, too: see below. */
+enum kin_supervisor_event_kind {
+    KIN_EVENT_RESTART = 0, /* it is started again, after delay; also after a start that failed */
+    KIN_EVENT_STARTED,     /* it was started again: addr is the new one, the rest as before */
+    KIN_EVENT_STOPPED,     /* it failed, panicked or was cancelled, and is not started again */
+    KIN_EVENT_BLOCKED,     /* it is not started again: the child other, on which it depends, is
+                              down */
+    KIN_EVENT_ESCALATED,   /* it ends the supervisor: KIN_ESCALATE, or on_child_stopped */
+    KIN_EVENT_EXHAUSTED,   /* one restart too many: the supervisor gives up */
+    KIN_EVENT_RESET        /* one too many, with KIN_ESCALATION_RESET: started again after delay */
+};
+
+/* Strings are valid during the call only. */
+struct kin_supervisor_event {
+    enum kin_supervisor_event_kind kind;
+    struct kin_addr supervisor;
+    const char *supervisor_name; /* NULL: it has none */
+    const char *child;           /* its name; NULL: it has none */
+    struct kin_addr addr;        /* where it was; {0, 0}: it could not be started */
+    enum kin_severity severity;  /* how it ended, */
+    int status;
+    const char *text;  /* and what it said; NULL: nothing */
+    const void *site;  /* the code that spawned it; NULL: not known */
+    const char *other; /* of KIN_EVENT_BLOCKED */
+    unsigned restarts, max_restarts; /* in the window, with this one; and how many may be */
+    int64_t window, delay;           /* ns */
+};
+
+/* Hears of each event, on the supervisor's own task: the children wait until it returns, and it
+ * must not call the supervisor. */
+typedef void kin_supervisor_event_fn(const struct kin_supervisor_event *event, void *arg);
+
 struct kin_supervisor_options {
     size_t size;
     const char *name; /* as of a server */
@@ -145,15 +192,20 @@ struct kin_supervisor_options {
     const char **failed_child; /* receives the name of the child whose start failed the start; it is
                                   the caller's own string; NULL: nobody wants to know */
     struct kin_backoff reset_backoff; /* of RESET; all zero: 1 s, doubled up to 60 s */
+    kin_supervisor_event_fn *on_event; /* NULL: nobody wants to know */
+    void *event_arg;
 };
 #define KIN_SUPERVISOR_OPTIONS_INIT                                                                \
     { sizeof(struct kin_supervisor_options), 0, KIN_ONE_FOR_ONE, 0, 0, KIN_ESCALATION_STOP,        \
-      KIN_AUTO_SHUTDOWN_NEVER, KIN_STOPPED_KEEP, 0, 0, { 0, 0, 0, 0 } }
+      KIN_AUTO_SHUTDOWN_NEVER, KIN_STOPPED_KEEP, 0, 0, { 0, 0, 0, 0 }, 0, 0 }
+#ifndef __cplusplus
+#define KIN_SUPERVISOR_OPTIONS(...) KIN_OPTIONS_(kin_supervisor_options, __VA_ARGS__)
+#endif
 
 enum kin_child_state { KIN_CHILD_RUNNING = 0, KIN_CHILD_RESTARTING, KIN_CHILD_STOPPED };
 
 struct kin_child_info {
-    const char *name; /* the supervisor's; valid until the child's spec is deleted */
+    const char *name; /* NULL: it has none; valid until kin_run returns, whoever is gone by then */
     struct kin_addr addr; /* {0, 0} unless it runs */
     enum kin_child_state state;
     enum kin_restart restart;
@@ -199,20 +251,59 @@ struct kin_child_counts {
  * Parks:   yes
  * Cancel:  while it waits; what was started is stopped before it returns
  * Needs:   KIN_CAP_SPAWN; KIN_CAP_REGISTRY for a name
+ * Budget:  1 op, 1 spawn of the nursery's pool, memory, until the supervisor is gone
  * Returns: 0; what the start of a child failed with, KIN_PANICKED for a panic, -EBADMSG when it
  *          answered neither an address nor an error; KIN_TAKEN; KIN_FULL when there are more than
  *          max_children; KIN_CANCELLED; KIN_STOPPING when it was stopped meanwhile; what kin_spawn
- *          answers; -ENOMEM; KIN_NOTASK; -EINVAL for NULL, a wrong size or enum, a spec without a
- *          start or, but of a template, without a name, a name that is there twice, a dependency
- *          that is unknown or runs in a circle, an argument of a size that is NULL, a shutdown or
- *          window that is negative, a backoff whose max is less than its first or whose jitter is
- *          more than 100, or a significant child that is permanent or that nobody shuts down for
+ *          answers; -ENOMEM; KIN_BUDGET; KIN_NOTASK; -EINVAL for NULL, a wrong size or enum, a spec
+ *          without a start or, but of a template, without a name, a name that is there twice, a
+ *          dependency that is unknown or runs in a circle, an argument of a size that is NULL, a
+ *          shutdown or window that is negative, a backoff whose max is less than its first or whose
+ *          jitter is more than 100, or a significant child that is permanent or that nobody shuts
+ *          down for
  * Spec:    [SUP-CHILD-FAILED] [SUP-PLAN-RESTART] [SUP-BUDGET-EXCEEDED] [SINV-2]
  */
 KIN_API KIN_MUST_USE int kin_supervisor_start(struct kin_nursery *n,
                                               const struct kin_supervisor_options *options,
                                               const struct kin_child_spec *children, size_t count,
                                               struct kin_addr *out);
+
+/**
+ * kin_supervisor_start_monitor - start a supervisor that is monitored from before its first step.
+ * @n:        as of kin_supervisor_start, as are the next ones.
+ * @options:  how.
+ * @children: whom.
+ * @count:    how many.
+ * @out:      receives its address.
+ * @monitor:  receives the monitor of the calling task, as from kin_monitor; unchanged if the start
+ *            fails.
+ *
+ * As kin_server_start_monitor: how the supervisor ends is known, however soon that is.
+ *
+ * Example:
+ *     int run_shop(struct kin_nursery *n, const struct kin_child_spec *children, size_t count)
+ *     {
+ *         struct kin_monitor_ref monitor;
+ *         struct kin_addr shop;
+ *         struct kin_info end;
+ *         int rc = kin_supervisor_start_monitor(n, NULL, children, count, &shop, &monitor);
+ *         if (rc == 0)
+ *             rc = kin_wait_down(monitor, &end, KIN_NEVER);
+ *         return rc < 0 ? rc : end.u.down.status;
+ *     }
+ *
+ * From:    task
+ * Parks:   yes
+ * Cancel:  while it waits; what was started is stopped before it returns
+ * Needs:   KIN_CAP_SPAWN; KIN_CAP_REGISTRY for a name
+ * Budget:  1 op, 1 spawn of the nursery's pool, memory, until the supervisor is gone
+ * Returns: as kin_supervisor_start
+ * Spec:    [MON-CREATE] [MON-DOWN]
+ */
+KIN_API KIN_MUST_USE int
+kin_supervisor_start_monitor(struct kin_nursery *n, const struct kin_supervisor_options *options,
+                             const struct kin_child_spec *children, size_t count,
+                             struct kin_addr *out, struct kin_monitor_ref *monitor);
 
 /**
  * kin_supervisor_start_child - add a child and start it.
@@ -244,11 +335,11 @@ KIN_API KIN_MUST_USE int kin_supervisor_start(struct kin_nursery *n,
  * From:    task
  * Parks:   yes
  * Cancel:  while it waits; the start goes on
- * Budget:  as kin_call
+ * Budget:  1 op, 1 channel operation, memory for the spec as long as the child is known
  * Returns: 0; what its start failed with, KIN_IGNORE when it declined; KIN_TAKEN when there is a
  *          child of that name; KIN_FULL when there are max_children; KIN_TIMEOUT; KIN_CANCELLED,
  *          also when it was terminated meanwhile; KIN_STOPPING; KIN_NOPROC when there is no such
- *          supervisor; -EINVAL as kin_supervisor_start; -ENOMEM; KIN_NOTASK
+ *          supervisor; -EINVAL as kin_supervisor_start; -ENOMEM; KIN_BUDGET; KIN_NOTASK
  * Spec:    [SUP-RESTART-CHILD]
  */
 KIN_API KIN_MUST_USE int kin_supervisor_start_child(struct kin_addr sup,
@@ -363,7 +454,9 @@ KIN_API int kin_supervisor_delete_child(struct kin_addr sup, const char *name, k
  * @cap:      how many it holds.
  * @deadline: until when to wait for the answer.
  *
- * A child whose first start is under way is shown as restarting.
+ * A child whose first start is under way is shown as restarting. Names are kept for the program,
+ * one copy of each: they can be read when the child, or the supervisor, is long gone. So children
+ * that are listed over and over should not all have a new name: those of a template need none.
  *
  * Example:
  *     int print_children(struct kin_addr shop)

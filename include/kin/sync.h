@@ -297,7 +297,8 @@ KIN_API KIN_MUST_USE int kin_cond_wait(struct kin_cond *cond, struct kin_mutex *
  *     }
  *
  * From:    anywhere
- * Parks:   no
+ * Parks:   no, but others may run
+ * Budget:  a step of the turn
  * Returns: nothing
  */
 KIN_API void kin_cond_signal(struct kin_cond *cond);
@@ -325,7 +326,8 @@ KIN_API void kin_cond_signal(struct kin_cond *cond);
  *     }
  *
  * From:    anywhere
- * Parks:   no
+ * Parks:   no, but others may run
+ * Budget:  a step of the turn
  * Returns: nothing
  */
 KIN_API void kin_cond_broadcast(struct kin_cond *cond);
@@ -403,7 +405,8 @@ KIN_API KIN_MUST_USE int kin_sem_acquire(struct kin_sem *sem, size_t n, kin_time
  *     }
  *
  * From:    anywhere
- * Parks:   no
+ * Parks:   no, but others may run
+ * Budget:  a step of the turn
  * Returns: nothing
  */
 KIN_API void kin_sem_release(struct kin_sem *sem, size_t n);
@@ -432,7 +435,8 @@ KIN_API void kin_sem_release(struct kin_sem *sem, size_t n);
  *     }
  *
  * From:    anywhere
- * Parks:   no
+ * Parks:   no, but others may run
+ * Budget:  a step of the turn
  * Returns: nothing
  */
 KIN_API void kin_event_set(struct kin_event *event);
@@ -451,7 +455,8 @@ KIN_API void kin_event_set(struct kin_event *event);
  *     }
  *
  * From:    anywhere
- * Parks:   no
+ * Parks:   no, but others may run
+ * Budget:  a step of the turn
  * Returns: nothing
  */
 KIN_API void kin_event_reset(struct kin_event *event);
@@ -502,7 +507,8 @@ KIN_API KIN_MUST_USE int kin_event_wait(struct kin_event *event, kin_time deadli
  *     }
  *
  * From:    anywhere
- * Parks:   no
+ * Parks:   no, but others may run
+ * Budget:  a step of the turn
  * Returns: nothing
  */
 KIN_API void kin_group_add(struct kin_group *group, size_t n);
@@ -521,7 +527,8 @@ KIN_API void kin_group_add(struct kin_group *group, size_t n);
  *     }
  *
  * From:    anywhere
- * Parks:   no
+ * Parks:   no, but others may run
+ * Budget:  a step of the turn
  * Returns: nothing
  */
 KIN_API void kin_group_done(struct kin_group *group);
@@ -617,7 +624,7 @@ KIN_API KIN_MUST_USE int kin_once_do(struct kin_once *once, kin_task_fn *fn, voi
  *         KIN_NURSERY(n);
  *         for (size_t i = 0; i < count && rc == 0; i++)
  *             rc = kin_spawn(&n, compute, &barrier);
- *         return rc < 0 ? rc : kin_nursery_join(&n, NULL);
+ *         return kin_nursery_end(&n, rc);
  *     }
  *
  * From:    anywhere

@@ -23,12 +23,15 @@ struct kin_task_ref {
 /* How bad an end was; the larger is the worse. */
 enum kin_severity { KIN_SEV_OK = 0, KIN_SEV_ERROR, KIN_SEV_CANCELLED, KIN_SEV_PANIC };
 
+#define KIN_OUTCOME_TEXT 104 /* bytes of a text in an outcome, its end included */
+
 /* How a task, or a nursery, ended. */
 struct kin_outcome {
     enum kin_severity severity;
     int status;    /* 0, or why it failed */
     int value;     /* what a successful task returned */
     uint64_t task; /* whose end it was; 0: nobody's in particular */
+    char text[KIN_OUTCOME_TEXT]; /* what kin_fail or kin_panic said, cut to fit; "": nothing */
 };
 
 /**
@@ -203,8 +206,8 @@ KIN_API void kin_unmask(void);
  * kin_deadline_push - tighten the deadline of everything this task waits for.
  * @deadline: when; one that is later than what is in force changes nothing.
  *
- * Waits that would go on past it return KIN_TIMEOUT. A nursery that is opened under it takes it as
- * its own where it is tighter. KIN_WITHIN is the scoped form.
+ * Waits that would go on past it return KIN_TIMEOUT; a join cancels its nursery then. A nursery
+ * that is opened under it takes it as its own where it is tighter. KIN_WITHIN is the scoped form.
  *
  * Example:
  *     int ask(struct kin_chan *questions, struct kin_chan *answers, int *number)
@@ -275,7 +278,7 @@ static inline void kin_within_leave_(kin_time *previous)
  *             rc = kin_sleep(kin_after(KIN_SEC(1)));
  *         if (rc == 0)
  *             rc = kin_task_cancel(worker);
- *         return rc < 0 ? rc : kin_nursery_join(&n, NULL);
+ *         return kin_nursery_end(&n, rc);
  *     }
  *
  * From:    anywhere
@@ -287,8 +290,11 @@ KIN_API int kin_task_cancel(struct kin_task_ref task);
 /**
  * kin_fail - end the running task with an error, from any depth.
  * @status: why; a status >= 0 counts as -EINVAL.
- * @fmt:    like printf; says why to whoever reads the code or stops there in a debugger. An error
- *          is not news, so nothing is printed; the status is what the nursery gets.
+ * @fmt:    why, in words, as for kin_panic; NULL: there are none.
+ *
+ * The text goes with the status: it is in the outcome of the task, in the list of its nursery's
+ * failures, and further outward as long as each task returns the status that it got. When it gets
+ * to the first task, whose outcome nobody asks for, it is reported.
  *
  * Cleanups run and nurseries that the task has open are cancelled and joined, the newest first. C
  * frames in between are left without running, so what they hold must be known to a nursery or a
@@ -316,8 +322,8 @@ KIN_API KIN_NORETURN void kin_fail(int status, const char *fmt, ...) KIN_PRINTF(
  * @fmt: like printf: %s %d %u %x %c %p %ld %lu %lld %llu %zu and widths; from the first conversion
  *       that is none of these on, the text is printed as it is. NULL: no reason is given.
  *
- * As kin_fail, but the outcome is KIN_SEV_PANIC with KIN_PANICKED and the text is reported. The
- * process goes on. Outside a task it aborts.
+ * As kin_fail, but the outcome is KIN_SEV_PANIC with KIN_PANICKED and the text is reported at once.
+ * The process goes on. Outside a task it aborts.
  *
  * Example:
  *     int nth(const int *numbers, int count, int n)

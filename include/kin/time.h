@@ -5,6 +5,10 @@
  * Deadlines are points, not durations, because points compose: a function hands its own deadline to
  * everything it calls and never adds up what is left. A duration becomes a deadline through
  * kin_after. In the lab the clock is virtual and moves only when every task waits.
+ *
+ * A duration where a deadline belongs, as in kin_sleep(KIN_SEC(1)), is a point shortly after the
+ * start of the system, which has passed: it is reported, once for each place in the program, with
+ * the calls that led there.
  */
 #ifndef KIN_TIME_H
 #define KIN_TIME_H
@@ -89,8 +93,8 @@ KIN_API kin_time kin_after(int64_t ns);
  *
  * From:    task
  * Parks:   yes
- * Needs:   KIN_CAP_TIME
  * Cancel:  at once, and while it sleeps
+ * Needs:   KIN_CAP_TIME
  * Budget:  1 op
  * Returns: 0 when the time came, KIN_CANCELLED, KIN_TIMEOUT, KIN_BUDGET, KIN_NOCAP, KIN_NOTASK
  */

@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+typedef _Atomic uint16_t kin__a16;
 typedef _Atomic uint32_t kin__a32;
 typedef _Atomic uint64_t kin__a64;
 typedef _Atomic int64_t kin__ai64;
@@ -47,10 +48,15 @@ typedef _Atomic size_t kin__asize;
 #define kin__xchg_seq(p, v)                                                                        \
     (KIN__WRITES(p), atomic_exchange_explicit((p), (v), memory_order_seq_cst))
 
+/* One that fails has only read. */
+#if defined(KIN__LAB) && !defined(KIN__LAB_QUIET)
+#define KIN__DECIDES(p, is_done) kin__lab_touch_decided((p), (is_done))
+#else
+#define KIN__DECIDES(p, is_done) (is_done)
+#endif
 #define KIN__CAS(p, expected, desired, order)                                                      \
-    (KIN__WRITES(p),                                                                               \
-     atomic_compare_exchange_strong_explicit((p), (expected), (desired), (order),                  \
-                                             memory_order_relaxed))
+    KIN__DECIDES(p, atomic_compare_exchange_strong_explicit((p), (expected), (desired), (order),   \
+                                                            memory_order_relaxed))
 #define kin__cas_relaxed(p, e, d) KIN__CAS(p, e, d, memory_order_relaxed)
 #define kin__cas_acquire(p, e, d) KIN__CAS(p, e, d, memory_order_acquire)
 #define kin__cas_release(p, e, d) KIN__CAS(p, e, d, memory_order_release)

@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 /* How a step touches something; the numbers are those of enum kin__touch in lab/engine.h. */
+#define KIN__LAB_GATHER 0u /* see KIN__TOUCH_GATHER there */
 #define KIN__LAB_READ 1u
 #define KIN__LAB_ADD 2u /* adds, and looks at no result */
 #define KIN__LAB_WRITE 4u
@@ -47,12 +48,12 @@
 struct kin__lab_gate {
     uint32_t touched; /* how this step has touched anything: KIN__LAB_ bits */
     uint32_t records; /* the engine wants to know what */
-    uint32_t notes;   /* every door is told to people */
+    uint32_t notes;   /* every door is told to people, or may be where something goes wrong */
 };
 extern struct kin__lab_gate kin__lab_gate;
 
 void kin__lab_touch_slow(uintptr_t what, unsigned mode);
-void kin__lab_point_slow(void);
+void kin__lab_point_slow(bool may_fail);
 /* One of n, 0 <= answer < n. */
 uint32_t kin__lab_choose(unsigned kind, uint32_t n, const char *label);
 /* Whether an execution is under way: what is outside of the process cannot be reached then. */
@@ -68,8 +69,12 @@ int kin__lab_lookup(const char *name, uint8_t v4[4]);
 /* The process is about to abort because of this. In an execution it is that which ends, and this
  * does not return. */
 void kin__lab_abort(const char *text);
-/* The running task begins an operation that may wait: it may fail there. */
-void kin__lab_op(void);
+/* The running task looks at the clock: others may run before it does. */
+void kin__lab_reads_clock(void);
+/* What the step under way reads is touched by everybody: numbers of all tasks, queues, stacks. */
+void kin__lab_sees_all(void);
+/* The run has drawn a random number that no strategy enumerates; who did, for people. */
+void kin__lab_draws(const char *who);
 /* Whether a budget is to be used up here. */
 bool kin__lab_exhausts(void);
 /* A channel was made; the running task begins a call on one; the call has ended with rc. */
@@ -86,8 +91,14 @@ void kin__lab_accounts(void);
 void kin__lab_armed(void);
 /* The running task parks with these cases: struct kin__case of park/park.h. */
 void kin__lab_parks(const void *cases, uint32_t count);
-/* A nursery has been joined: all its children are over, and its handle says how. */
+/* Before a step of a walk through cancelled nurseries that may ask a child: other tasks may run.
+ * False: the caller makes the step. True: the caller is no task that could go on later, and an
+ * actor of its own makes all that is left of the walk. */
 struct kin__scope;
+bool kin__lab_walks(struct kin__scope *list);
+/* Between two things that the end of a task brings about: others may run. No lock is held. */
+void kin__lab_ends(void);
+/* A nursery has been joined: all its children are over, and its handle says how. */
 void kin__lab_joined(const struct kin__scope *scope);
 /* A combinator returns, with how each of its branches has ended. */
 struct kin_branch;
@@ -100,6 +111,8 @@ struct kin_info;
 void kin__lab_told(uint64_t task, const struct kin_info *info, uint64_t after);
 void kin__lab_untold(const struct kin_info *info);
 void kin__lab_heard(uint64_t task, const struct kin_info *info, uint64_t oldest);
+/* A server has returned from a call without an answer, and nobody misses it: its caller left. */
+void kin__lab_forgets(uint64_t server);
 /* A supervisor has decided about a child that ended so badly, or about a start that failed. */
 void kin__lab_decides(uint64_t supervisor, unsigned severity, unsigned what, int64_t window,
                       uint32_t max);
@@ -111,21 +124,39 @@ static inline void kin__lab_touch(const volatile void *what, unsigned mode)
         kin__lab_touch_slow((uintptr_t)what, mode);
 }
 
-/* Others may run here, if this task has touched anything since they could. */
-static inline void kin__lab_point(void)
+/* The same for an exchange that has happened, or has not. */
+static inline bool kin__lab_touch_decided(const volatile void *what, bool is_done)
+{
+    kin__lab_touch(what, is_done ? KIN__LAB_WRITE : KIN__LAB_READ);
+    return is_done;
+}
+
+/* Others may run here, if this task has touched anything since they could. may_fail: a fault may
+ * end the task, as it may everywhere but where it gives back what nobody else would. */
+static inline void kin__lab_point_at(bool may_fail)
 {
     if (kin__lab_gate.touched | kin__lab_gate.notes)
-        kin__lab_point_slow();
+        kin__lab_point_slow(may_fail);
+}
+
+static inline void kin__lab_point(void)
+{
+    kin__lab_point_at(true);
 }
 
 #define KIN__LAB_POINT() kin__lab_point()
+#define KIN__LAB_POINT_GIVES() kin__lab_point_at(false)
 #define KIN__LAB_INSIDE() kin__lab_is_inside()
 #define KIN__LAB_FOREIGN(fd) kin__lab_is_foreign(fd)
 #define KIN__LAB_CLOSED() kin__lab_closed()
 #define KIN__LAB_KEEPS(keeps) kin__lab_heap_keep(keeps)
 #define KIN__LAB_ABORT(text) kin__lab_abort(text)
-#define KIN__LAB_OP(deadline) ((deadline) != 0 ? kin__lab_op() : (void)0)
+#define KIN__LAB_READS_CLOCK() kin__lab_reads_clock()
+#define KIN__LAB_SEES_ALL() kin__lab_sees_all()
+#define KIN__LAB_DRAWS(who) kin__lab_draws(who)
 #define KIN__LAB_EXHAUSTS() kin__lab_exhausts()
+#define KIN__LAB_WALKS(list) kin__lab_walks(list)
+#define KIN__LAB_ENDS() kin__lab_ends()
 #define KIN__LAB_JOINED(scope) kin__lab_joined(scope)
 #define KIN__LAB_DRAINED(branches, count) kin__lab_drained((branches), (count))
 #define KIN__LAB_PARKS(cases, count) kin__lab_parks((cases), (count))
@@ -140,18 +171,24 @@ static inline void kin__lab_point(void)
 #define KIN__LAB_TOLD(task, info, after) kin__lab_told((task), (info), (after))
 #define KIN__LAB_UNTOLD(info) kin__lab_untold(info)
 #define KIN__LAB_HEARD(task, info, oldest) kin__lab_heard((task), (info), (oldest))
+#define KIN__LAB_FORGETS(server) kin__lab_forgets(server)
 #define KIN__LAB_DECIDES(supervisor, severity, what, window, max)                                  \
     kin__lab_decides((supervisor), (severity), (what), (window), (max))
 
 #else
 #define KIN__LAB_POINT() ((void)0)
+#define KIN__LAB_POINT_GIVES() ((void)0)
 #define KIN__LAB_INSIDE() false
 #define KIN__LAB_FOREIGN(fd) false
 #define KIN__LAB_CLOSED() ((void)0)
 #define KIN__LAB_KEEPS(keeps) ((void)0)
 #define KIN__LAB_ABORT(text) ((void)0)
-#define KIN__LAB_OP(deadline) ((void)0)
+#define KIN__LAB_READS_CLOCK() ((void)0)
+#define KIN__LAB_SEES_ALL() ((void)0)
+#define KIN__LAB_DRAWS(who) ((void)0)
 #define KIN__LAB_EXHAUSTS() false
+#define KIN__LAB_WALKS(list) false
+#define KIN__LAB_ENDS() ((void)0)
 #define KIN__LAB_JOINED(scope) ((void)0)
 #define KIN__LAB_DRAINED(branches, count) ((void)0)
 #define KIN__LAB_PARKS(cases, count) ((void)0)
@@ -166,6 +203,7 @@ static inline void kin__lab_point(void)
 #define KIN__LAB_TOLD(task, info, after) ((void)0)
 #define KIN__LAB_UNTOLD(info) ((void)0)
 #define KIN__LAB_HEARD(task, info, oldest) ((void)0)
+#define KIN__LAB_FORGETS(server) ((void)0)
 #define KIN__LAB_DECIDES(supervisor, severity, what, window, max) ((void)0)
 #endif
 

@@ -26,13 +26,13 @@ void kin__lock_slow(kin__a32 *word);
  * in them is not the program's state. */
 static inline void kin__lock_touch(struct kin__lock *lock, enum kin__lock_rank rank, unsigned mode)
 {
-    if (rank <= KIN__RANK_POOLED || rank == KIN__RANK_LEAF)
+    if (mode && (rank <= KIN__RANK_POOLED || rank == KIN__RANK_LEAF))
         KIN__LAB_TOUCH(&lock->word, mode);
     (void)lock, (void)mode;
 }
 
 /* For somebody who changes what the lock guards in this way: KIN__LAB_ADD if the order of such
- * changes is seen by nobody. */
+ * changes is seen by nobody; 0 if the caller itself says what it touches. */
 static inline void kin__lock_take_to(struct kin__lock *lock, enum kin__lock_rank rank,
                                      unsigned mode)
 {

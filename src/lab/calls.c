@@ -15,6 +15,21 @@ uint32_t kin__lab_choose(unsigned kind, uint32_t n, const char *label)
     return kin__engine_choose(w->engine, (enum kin__choice)kind, n, label);
 }
 
+void kin__lab_draws(const char *who)
+{
+    struct kin__world *w = &kin__world;
+    if (w->engine && !w->is_closed)
+        kin__engine_draws(w->engine, who);
+}
+
+void kin__lab_sees_all(void)
+{
+    struct kin__world *w = &kin__world;
+    kin__lab_touch(&w->enabled_count, KIN__LAB_READ);
+    if (w->engine && w->is_running && !w->is_closed)
+        kin__engine_barrier(w->engine);
+}
+
 bool kin__lab_is_inside(void)
 {
     return kin__world.is_on;
@@ -42,6 +57,7 @@ int kin_lab_ok_(int rc, const char *call)
 
 uint64_t kin_lab_random(void)
 {
+    kin__lab_draws("kin_lab_random");
     uint64_t high = kin__lab_choose(KIN__CHOICE_RANDOM, 0, "random");
     return high << 32 | kin__lab_choose(KIN__CHOICE_RANDOM, 0, "random");
 }
@@ -79,8 +95,11 @@ uint64_t kin_lab_switches(void)
 void kin_lab_advance(int64_t ns)
 {
     struct kin__world *w = &kin__world;
-    if (w->is_running && ns > 0 && kin__task_self())
-        kin__world_advance(w->now + ns);
+    if (!w->is_running || ns <= 0 || !kin__task_self())
+        return;
+    kin__lab_point(); /* others may come before it, */
+    kin__world_advance(w->now + ns);
+    kin__lab_touch(&w->now, KIN__LAB_WRITE); /* and behind it */
 }
 
 /* ---- waiting until everybody else waits ---- */

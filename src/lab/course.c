@@ -162,7 +162,10 @@ static bool start_auto(struct kin__lab *s)
     }
     if (!portfolio->is_tree || s->tree.is_refused || s->config.runs_max == 1 || s->config.seeds)
         return start_drawn(s);
-    return start_tree(s);
+    if (start_tree(s))
+        return true;
+    /* What the search has left out for want of patience, or of other numbers, may be drawn. */
+    return (s->tree.is_unfair || s->has_dice) && !s->broken && start_drawn(s);
 }
 
 /* Whether a strategy searches, so that a sweep has to begin with a run by turns. */
@@ -264,6 +267,13 @@ static bool start_shrink(struct kin__lab *s)
     return kin__shrink_next(s) || (s->phase != KIN__PHASE_DONE && start_record(s));
 }
 
+/* What the search has left out so far. */
+static void tell_bounds(struct kin__lab *s)
+{
+    s->result.is_bounded = s->tree.is_cut;
+    s->result.patience = s->tree.is_unfair ? s->tree.patience : 0;
+}
+
 /* Exploration has ended, for whatever reason. */
 static bool leave_explore(struct kin__lab *s)
 {
@@ -280,6 +290,12 @@ static bool leave_explore(struct kin__lab *s)
     return start_shrink(s);
 }
 
+/* Whether a search that has come to its end has left nothing out. */
+static bool is_all(const struct kin__engine_result *result)
+{
+    return !result->dice && !result->is_bounded && !result->patience && !result->is_capped;
+}
+
 static bool begin_explore(struct kin__lab *s)
 {
     const struct kin__engine_config *config = &s->config;
@@ -289,14 +305,17 @@ static bool begin_explore(struct kin__lab *s)
     const bool is_stopped = !is_enough && kin__lab_is_asked_to_stop(s);
 
     s->result.is_stopped = is_stopped;
+    tell_bounds(s);
     if (!is_enough && !is_stopped && !s->broken) {
         if (start_next(s))
             return true;
+        tell_bounds(s); /* what the last steps back have left out, too */
         s->result.is_exhausted = !s->broken;
         if (s->tree.is_exhausted)
             s->result.estimate = s->tree_runs;
-        s->result.is_complete =
-            s->tree.is_exhausted && !s->tree.is_cut && !s->broken && !s->result.failures;
+        s->result.is_searched = s->tree.is_exhausted;
+        s->result.is_complete = s->tree.is_exhausted && is_all(&s->result) && !s->broken &&
+                                !s->result.failures;
     }
     return leave_explore(s);
 }
@@ -433,7 +452,7 @@ bool kin__engine_is_stopped(struct kin__engine *e)
     if (!kin__lab_is_asked_to_stop(s) || s->phase == KIN__PHASE_RECORD)
         return false;
     s->head.is_over = s->is_abandoned = s->is_stopped = true; /* whatever its plan says to that */
-    s->collects = false;
+    s->head.collects = false;
     return true;
 }
 

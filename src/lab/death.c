@@ -21,7 +21,7 @@
 #include "lab/death.h"
 
 #include "lab/report.h"
-#include "lab/source.h"
+#include "plat/source.h"
 #include "lab/world.h"
 #include "plat/context.h"
 #include "plat/plat.h"

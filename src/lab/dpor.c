@@ -6,13 +6,17 @@
  *
  *   - the step before of the same actor, or the one that announced the actor,
  *   - the step that enabled the actor, and the last moment when everybody was idle,
+ *   - all steps that had to be made before the actor was enabled, if there were several: the owner
+ *     of a nursery that is joined goes on when every child has ended, and no task sees which child
+ *     was the last,
  *   - every step with which it conflicts: same thing, not both reads, not both adds.
  *
  * A clock per step says which step of each actor is the last that comes before it. A conflict with
  * a step i that does not come before by another way is a race: the two are next to each other in
  * some order of the same class, and could change places. So from node i on something must be tried
  * that begins the run without i: an actor whose first step after i depends on no other step after
- * i. If such an actor is already tried there, or sleeps there, nothing is added: source sets.
+ * i. If such an actor is already tried there, or sleeps there, nothing is added: source sets. Else
+ * the actor of the first step that does not come after i is added, with a guide (guide.c).
  * Only the last conflicting step of each actor is looked at, the latest first: those before it come
  * before it.
  *
@@ -21,6 +25,11 @@
  * does not change before that. With choices inside of the step there is a sleeper for each answer.
  * When one of them wakes, all do whose touches are not empty: if the actor were tried with some
  * answers only, a step that conflicts with the others would never be seen to race with it.
+ *
+ * What a step touches may hang on what it finds: a wait looks at its event first, and at its
+ * cancellation only if the event is not set. A step that sleeps at node i may then do less when it
+ * runs behind step i, and with it goes the dependence on others that should come before it. So if
+ * it sleeps there with touches that it did not make later, everybody is tried at node i.
  *
  * With a bound on preemptions this is not enough: the order that is found may need one preemption
  * too many, while another of its class does not. So the racing actor is put on the list of node i
@@ -133,8 +142,10 @@ static bool gather(struct kin__lab *s, struct kin__node *node, uint32_t d)
     const uint64_t *raw = s->head.touch_begin;
     const size_t count = (size_t)(s->head.touch_at - raw);
 
+    uint64_t gathered = 0;
+
     node->touches = tree->touch_count;
-    node->touch_count = 0;
+    node->touch_count = node->gathers = 0;
     node->bloom = 0;
     if (2 * (tree->thing_count + count) > tree->thing_size && !grow_things(s, count))
         return false;
@@ -148,6 +159,8 @@ static bool gather(struct kin__lab *s, struct kin__node *node, uint32_t d)
         const uint64_t what = raw[i] | 7;
         const uint32_t slot = slot_of(things, tree->thing_size, what);
         struct kin__thing *thing = &things[slot];
+        if ((raw[i] & 7) == KIN__TOUCH_GATHER)
+            gathered = what;
         if (thing->stamp == tree->stamp) {
             thing->modes |= (uint32_t)(raw[i] & 7);
             continue;
@@ -164,6 +177,8 @@ static bool gather(struct kin__lab *s, struct kin__node *node, uint32_t d)
         struct kin__tread *tread = tread_at(tree, i);
         tread->way = way_of(things[tread->thing].modes);
         memcpy(tread->before, things[tread->thing].last, sizeof(tread->before));
+        if (things[tread->thing].what == gathered)
+            node->gathers = i + 1;
     }
     return true;
 }
@@ -245,6 +260,19 @@ static void join(uint16_t *clock, const uint16_t *other, uint32_t stride)
         clock[a] = clock[a] > other[a] ? clock[a] : other[a];
 }
 
+/* Everybody who added to the thing by which a step gathers comes before whom the step enabled. */
+static void join_gathered(const struct kin__tree *tree, const struct kin__node *step,
+                          uint16_t *clock)
+{
+    if (step->gathers == 0)
+        return;
+    const struct kin__tread *tread = tread_at(tree, step->gathers - 1);
+    /* Ends: touches before are earlier. */
+    for (uint32_t at = tread->before[ADDS]; at > tread->before[WRITES];
+         at = tread_at(tree, at - 1)->before[ADDS])
+        join(clock, clock_of(tree, tread_at(tree, at - 1)->node), tree->stride);
+}
+
 /* What comes before step d whatever it touches. */
 static uint16_t *start_clock(const struct kin__tree *tree, uint32_t d)
 {
@@ -256,8 +284,10 @@ static uint16_t *start_clock(const struct kin__tree *tree, uint32_t d)
         memcpy(clock, clock_of(tree, before - 1u), tree->stride * sizeof(*clock));
     else
         memset(clock, 0, tree->stride * sizeof(*clock));
-    if (tree->waker[node->actor] > node->before)
+    if (tree->waker[node->actor] > node->before) {
         join(clock, clock_of(tree, tree->waker[node->actor] - 1u), tree->stride);
+        join_gathered(tree, kin__tree_node(tree, tree->waker[node->actor] - 1u), clock);
+    }
     if (node->idle > node->before)
         join(clock, clock_of(tree, node->idle - 1u), tree->stride);
     return clock;
@@ -292,20 +322,73 @@ static bool any_initial(const struct kin__tree *tree, uint64_t actors, uint32_t 
     return false;
 }
 
-/* Somebody must be tried at node i instead of its actor, for the sake of step d. */
-static void reverse(const struct kin__tree *tree, uint32_t i, uint32_t d)
+/* Whether a step has touched a thing in this way, or written it. */
+static bool has_touched(const struct kin__tree *tree, const struct kin__node *step,
+                        const struct kin__tread *as)
+{
+    for (uint32_t i = step->touches; i < step->touches + step->touch_count; i++) {
+        const struct kin__tread *tread = tread_at(tree, i);
+        if (tread->thing == as->thing)
+            return tread->way == as->way || tread->way == WRITES;
+    }
+    return false;
+}
+
+/* Whether step d is what somebody has come to do who sleeps at node i, and would touch something
+ * there that step d has not touched. */
+static bool does_less(const struct kin__tree *tree, uint32_t i, uint32_t d)
+{
+    const struct kin__node *node = kin__tree_node(tree, i), *step = kin__tree_node(tree, d);
+
+    if (!(node->sleep & bit(step->actor)) || step->before > i)
+        return false;
+    for (uint32_t k = 0; k < node->sleeper_count; k++) {
+        const struct kin__sleeper *sleeper = sleeper_at(tree, node->sleepers + k);
+        for (uint32_t t = 0; sleeper->actor == step->actor && t < sleeper->touch_count; t++)
+            if (!has_touched(tree, step, tread_at(tree, sleeper->touches + t)))
+                return true;
+    }
+    return false;
+}
+
+/* Whether step k comes after step i. */
+static bool is_after(const struct kin__tree *tree, uint32_t k, uint32_t i)
+{
+    return clock_of(tree, k)[kin__tree_node(tree, i)->actor] > i;
+}
+
+/* Puts on the list of node i who makes the first of the steps that turn the race with step d round,
+ * with a guide to the others. False: it could not go on there. */
+static bool guide_round(struct kin__tree *tree, uint32_t i, uint32_t d)
 {
     struct kin__node *node = kin__tree_node(tree, i);
-    const unsigned actor = kin__tree_node(tree, d)->actor;
+    uint32_t step = i + 1, guide = 0, last = 0;
+
+    while (step < d && is_after(tree, step, i))
+        step++;
+    const unsigned first = kin__tree_node(tree, step)->actor;
+    if (!(node->enabled & bit(first)))
+        return false;
+    node->todo |= bit(first);
+    for (; step <= d; step++)
+        if (step == d || !is_after(tree, step, i))
+            kin__guide_add(tree, &guide, &last, kin__tree_node(tree, step)->actor);
+    kin__guide_give(tree, node, guide);
+    return true;
+}
+
+/* Somebody must be tried at node i instead of its actor, for the sake of step d. */
+static void reverse(struct kin__tree *tree, uint32_t i, uint32_t d)
+{
+    struct kin__node *node = kin__tree_node(tree, i);
     const uint64_t others = ~bit(node->actor);
     unsigned found;
 
-    if (any_initial(tree, (node->todo | node->sleep) & others, i, &found))
+    if (KIN__UNLIKELY(does_less(tree, i, d)))
+        node->todo |= node->enabled;
+    else if (any_initial(tree, (node->todo | node->sleep) & others, i, &found))
         return;
-    if (any_initial(tree, bit(actor) & node->enabled, i, &found) ||
-        any_initial(tree, node->enabled & others, i, &found))
-        node->todo |= bit(found);
-    else
+    else if (!guide_round(tree, i, d))
         node->todo |= node->enabled;
 }
 
@@ -370,7 +453,7 @@ static void find_rivals(const struct kin__tree *tree, const struct kin__node *no
     rivals->actors &= ~bit(node->actor);
 }
 
-static void find_races(const struct kin__tree *tree, uint32_t d, uint16_t *clock)
+static void find_races(struct kin__tree *tree, uint32_t d, uint16_t *clock)
 {
     struct rivals rivals;
 

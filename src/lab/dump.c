@@ -211,6 +211,8 @@ static int read_line(struct reader *reader, char *line)
         reader->dump->workers = (unsigned)workers;
         return 0;
     }
+    if ((rest = after(line, "tenancy"))) /* older records do not say it */
+        return strcmp(rest, KIN__TAPE_TENANCY) == 0 ? 0 : -EBADMSG;
     reader->has_end = strcmp(line, "end") == 0;
     return reader->has_end ? 0 : read_event(reader, line);
 }

@@ -99,6 +99,7 @@ struct kin__engine *kin__engine_create(const struct kin__engine_config *config, 
     }
     s->config = *config;
     s->config.seed = config->seed ? config->seed : 1; /* 0 says that there is no failing seed */
+    s->result.seed = s->config.seed;
     s->config.depth = config->depth ? config->depth : 3;
     s->config.steps_max = config->steps_max ? config->steps_max : STEPS_MAX;
     s->head.is_over = true;
@@ -148,7 +149,7 @@ void kin__lab_start(struct kin__lab *s, const struct kin__plan *plan, uint64_t s
     s->actor_count = 0;
     s->current = KIN__NOBODY;
     s->stamp++;
-    s->head.is_over = s->is_abandoned = s->has_diverged = s->collects = s->is_swept = false;
+    s->head.is_over = s->is_abandoned = s->has_diverged = s->head.collects = s->is_swept = false;
     s->is_stopped = false;
     s->preemptions = s->lazy_steps = 0;
     s->gave_way = false;
@@ -167,7 +168,7 @@ void kin__lab_over(struct kin__lab *s)
     s->head.is_over = true;
     if (s->plan->over)
         s->plan->over(s);
-    s->collects = false;
+    s->head.collects = false;
 }
 
 void kin__lab_broke(struct kin__lab *s, int status, const char *text)
@@ -300,13 +301,27 @@ static bool may_step(struct kin__lab *s)
     if (KIN__UNLIKELY(s->log.steps >= s->steps_max)) {
         const char *who = s->current == KIN__NOBODY ? "" : kin__engine_path(&s->head, s->current);
         kin__engine_fail(&s->head, "livelock", KIN_STUCK, who,
-                         "the run goes on and on: it has as many steps as one may have");
+                         "the run goes on and on: it has as many steps as one may have, and in the "
+                         "second half of them everybody who could go on had its turns");
         return false;
     }
     if (KIN__LIKELY((s->log.count + 1) * sizeof(struct kin__decision) <= s->log.decisions.bytes &&
                     s->log.steps < s->schedule_cap))
         return true;
     return grow_log(s);
+}
+
+/* Who goes on. A run that is long becomes a fair one before it is called endless: the plan has no
+ * say in its second half, unless it searches, where nobody is passed over for long anyway, or
+ * repeats a run. */
+static unsigned ask_plan(struct kin__lab *s, const struct kin__menu *menu)
+{
+    if (KIN__LIKELY(s->log.steps < s->steps_max / 2) || s->plan == &kin__plan_tree ||
+        s->plan == &kin__plan_strict)
+        return s->plan->pick(s, menu);
+    if (s->log.steps == s->steps_max / 2)
+        s->turn = s->current;
+    return kin__turns_pick(s, menu);
 }
 
 unsigned kin__engine_pick(struct kin__engine *e, const uint16_t *enabled, unsigned count)
@@ -318,7 +333,7 @@ unsigned kin__engine_pick(struct kin__engine *e, const uint16_t *enabled, unsign
     if (KIN__UNLIKELY(s->head.is_over) || KIN__UNLIKELY(!may_step(s)))
         return kin__turns_pick(s, &menu);
     uint64_t hash = read_menu(s, &menu);
-    unsigned actor = s->plan->pick(s, &menu);
+    unsigned actor = ask_plan(s, &menu);
     if (KIN__UNLIKELY(s->head.is_over))
         return kin__turns_pick(s, &menu);
     /* Whoever ran could have gone on. No branch: who is picked cannot be foretold. */
@@ -351,12 +366,26 @@ void kin__engine_yield(struct kin__engine *e)
     kin__lab_of(e)->gave_way = true;
 }
 
+void kin__engine_draws(struct kin__engine *e, const char *who)
+{
+    struct kin__lab *s = kin__lab_of(e);
+
+    s->has_dice = true;
+    if (!s->result.dice)
+        s->result.dice = who;
+}
+
+void kin__engine_caps(struct kin__engine *e)
+{
+    kin__lab_of(e)->result.is_capped = true;
+}
+
 void kin__engine_touch_slow(struct kin__engine *e, uint64_t touch)
 {
     struct kin__lab *s = kin__lab_of(e);
     size_t count = (size_t)(e->touch_at - e->touch_begin);
 
-    if (!s->collects) {
+    if (!s->head.collects) {
         e->touch_at = e->touch_begin;
     } else if (count >= TOUCHES_MAX || !kin__room_grow(&s->touch_room, s->touch_room.bytes + 1)) {
         kin__lab_broke(s, count >= TOUCHES_MAX ? -E2BIG : -ENOMEM,
@@ -373,7 +402,7 @@ uint32_t kin__lab_dice(struct kin__lab *s, uint32_t n)
     const struct kin__actor *actor = s->current == KIN__NOBODY ? NULL : &s->actors[s->current];
     uint64_t hash = kin__hash_u64(s->log.seed + KIN__RNG_STEP);
 
-    s->has_dice = true;
+    kin__engine_draws(&s->head, "kin_lab_random");
     hash = kin__hash_u64(hash ^ (actor ? actor->hash : 0));
     hash = kin__hash_u64(hash + KIN__RNG_STEP * (actor ? actor->choices : s->log.choices));
     return n ? (uint32_t)((hash >> 32) * n >> 32) : (uint32_t)(hash >> 32);

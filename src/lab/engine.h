@@ -60,10 +60,13 @@ enum kin__choice {
     KIN__CHOICE_TIMER, /* which of several deadlines of one moment comes first */
     KIN__CHOICE_FAULT, /* 0: nothing happens */
     KIN__CHOICE_NET,   /* order and delay of what is delivered */
-    KIN__CHOICE_RANDOM /* the program's own dice; not enumerated by DPOR */
+    KIN__CHOICE_RANDOM /* the program's own dice; not enumerated: see kin__engine_draws */
 };
 
 enum kin__touch {
+    KIN__TOUCH_GATHER = 0, /* beside an add: this is the last add that an actor waits for. That
+                            * actor comes after all steps that have added, and the search looks for
+                            * no other order. */
     KIN__TOUCH_READ = 1,
     KIN__TOUCH_ADD = 2, /* adds, and looks at no result: commutes with others that add */
     KIN__TOUCH_WRITE = 4
@@ -109,9 +112,17 @@ struct kin__engine_result {
     uint64_t failing_run; /* which of the runs was the first that failed */
     uint64_t sites, fired; /* of sweeps: faults that could happen, and those that did */
     uint64_t hash;         /* of the failing schedule, or of the last one */
+    uint64_t seed;         /* what all of it began with */
     uint64_t failing_seed; /* makes the first run of the same strategy fail; 0: dpor, replay */
-    bool is_complete;      /* no class of schedules is left, and none failed */
-    bool is_exhausted;     /* the strategy has no run left; complete within its bound */
+    bool is_complete;      /* no class of schedules is left, none failed, and none of what stands
+                            * next has happened: */
+    const char *dice;      /* who was the first to draw what is not enumerated; NULL: nobody did */
+    bool is_bounded;       /* schedules with more preemptions than the bound were left out */
+    uint32_t patience;     /* schedules were left out in which somebody is passed over for more
+                            * steps than this; 0: none was */
+    bool is_capped;        /* a world has left something out: kin__engine_caps */
+    bool is_searched;      /* a search has come to its end, but for what stands above */
+    bool is_exhausted;     /* the strategy has no run left; complete but for what stands above */
     bool is_stopped;       /* there would have been more, had nobody said stop */
     bool has_diverged;     /* a run did not repeat itself; failure says where */
     uint64_t estimate;     /* of runs in all, for progress; 0: unknown */
@@ -128,6 +139,7 @@ struct kin__engine {
     uint64_t *touch_end;   /* where there is no more room */
     uint64_t *touch_begin; /* the first touch of this step */
     bool is_over;          /* the run: see kin__engine_is_over */
+    bool collects;         /* what the step under way touches is kept, for DPOR */
 };
 
 /* NULL: no memory, or (status says) a file that cannot be read or a config that makes no sense. */
@@ -175,6 +187,11 @@ void kin__engine_yield(struct kin__engine *e);
  * hash. */
 uint32_t kin__engine_choose(struct kin__engine *e, enum kin__choice kind, uint32_t n,
                             const char *label);
+/* The run under way has drawn a number that no strategy enumerates: another seed may come out in
+ * another way. who: a constant text, for people. */
+void kin__engine_draws(struct kin__engine *e, const char *who);
+/* The run under way has come to a bound of the world's own: not all that could happen was asked. */
+void kin__engine_caps(struct kin__engine *e);
 /* The run has failed; the first failure of a run counts. */
 void kin__engine_fail(struct kin__engine *e, const char *oracle, int status, const char *where,
                       const char *text);

@@ -10,8 +10,8 @@
  *
  *     OOM        a piece of memory, a frame or a stack is not there; or none is from here on
  *     CANCEL     the running task is cancelled where it calls kin, or as soon as it has parked
- *     FAIL       the running task fails where it begins to wait, as by kin_fail; never the first
- *                task, whose end is the verdict
+ *     FAIL       the running task fails where it calls kin, as by kin_fail; never the first task,
+ *                whose end is the verdict
  *     PANIC      the running task panics there
  *     DEADLINE   the next deadline comes though somebody could run
  *     BUDGET     a metered operation finds its budget used up
@@ -23,6 +23,7 @@
 
 #include "base/text.h"
 #include "sched/entry.h"
+#include "task/extra.h"
 
 #include <kin/nursery.h>
 #include <kin/task.h>
@@ -33,6 +34,7 @@
 #define CHAOS_NS (INT64_C(10) * 1000000000) /* or so long */
 #define QUIET_STEPS 100000u             /* after chaos, within which a program must end, */
 #define QUIET_NS (INT64_C(3600) * 1000000000) /* and so long */
+#define ROOT 1u                         /* the first task among the players */
 #define DELAYS_MAX 64u                  /* that time passes early, in one execution */
 
 static struct {
@@ -75,9 +77,12 @@ static bool is_time(void)
     const struct kin__world *w = &kin__world;
     if (!w->engine || !w->is_running || w->is_closed || faults.is_busy)
         return false;
-    if (w->faults & KIN_FAULT_CHAOS)
-        return w->steps < CHAOS_STEPS && w->now - KIN__WORLD_START < CHAOS_NS;
-    return faults.fired == 0;
+    if (!(w->faults & KIN_FAULT_CHAOS))
+        return faults.fired == 0;
+    if (w->steps < CHAOS_STEPS && w->now - KIN__WORLD_START < CHAOS_NS)
+        return true;
+    kin__engine_caps(w->engine);
+    return false;
 }
 
 /* Which of n - 1 faults happens here; 0: none. */
@@ -162,7 +167,21 @@ static void let_time_pass(void)
         let_deadline_come("delay");
 }
 
-void kin__lab_fault_point(void)
+/* Where a task calls kin it holds nothing of the runtime's: sched/entry.h. A cleanup does not fail:
+ * what it gives back would be lost in every program. */
+static void fail(const struct kin__task *task)
+{
+    const struct kin__world *w = &kin__world;
+    bool is_cleaning = (task->flags & KIN__TASK_EXTRA) && task->extra->cleanups.floor != 0;
+    if (kin__player_of(task) == ROOT || is_cleaning)
+        return;
+    if ((w->faults & KIN_FAULT_FAIL) && happens("fail"))
+        kin_fail(-EIO, "planned");
+    if ((w->faults & KIN_FAULT_PANIC) && happens("panic"))
+        kin_panic("planned");
+}
+
+void kin__lab_fault_point(bool may_fail)
 {
     struct kin__world *w = &kin__world;
     struct kin__task *task = kin__worker_current(w->worker);
@@ -171,29 +190,8 @@ void kin__lab_fault_point(void)
     if ((w->faults & KIN_FAULT_CANCEL) && happens("cancel"))
         cancel_self(task);
     let_time_pass();
-}
-
-/* Not where a task holds something of the runtime's: an operation that may end the turn does. */
-static bool can_fail(const struct kin__task *task)
-{
-    return task && is_time() && task->slice > 1 && kin__player_of(task) > 1 &&
-           !(task->flags & (KIN__TASK_INTERNAL | KIN__TASK_METERED));
-}
-
-static __attribute__((noinline)) void fail_slow(void)
-{
-    const struct kin__world *w = &kin__world;
-    struct kin__task *task = w->is_running ? kin__worker_current(w->worker) : NULL;
-    if ((w->faults & KIN_FAULT_FAIL) && can_fail(task) && happens("fail"))
-        kin_fail(-EIO, "planned");
-    if ((w->faults & KIN_FAULT_PANIC) && can_fail(task) && happens("panic"))
-        kin_panic("planned");
-}
-
-void kin__lab_op(void)
-{
-    if (KIN__UNLIKELY(kin__world.faults & (KIN_FAULT_FAIL | KIN_FAULT_PANIC)))
-        fail_slow();
+    if (may_fail)
+        fail(task);
 }
 
 void kin__lab_fault_parks(struct kin__task *task)
@@ -214,8 +212,12 @@ bool kin__lab_exhausts(void)
 
 bool kin__lab_fault_delays(void)
 {
-    return faults.delays < DELAYS_MAX && !kin__world.is_closed &&
-           !(kin__world.faults & KIN_FAULT_EACH);
+    struct kin__world *w = &kin__world;
+    if (w->is_closed || (w->faults & KIN_FAULT_EACH))
+        return false;
+    if (faults.delays == DELAYS_MAX && w->engine)
+        kin__engine_caps(w->engine);
+    return faults.delays < DELAYS_MAX;
 }
 
 void kin__lab_fault_delayed(void)

@@ -196,6 +196,12 @@ int kin__fd_unblock(int fd)
     return (int)rc;
 }
 
+/* None of them blocks. */
+int kin__fd_manner(int fd)
+{
+    return kin__fd_unblock(fd);
+}
+
 static int64_t read_one(const struct sim *sim, void *buf, size_t size)
 {
     return sim->ops->read ? sim->ops->read(sim->object, buf, size) : -EBADF;
@@ -321,9 +327,43 @@ int64_t kin__fd_sendfile(int to, int from, int64_t *offset, size_t size)
     return rc < 0 ? rc : move(sink, file, offset, size);
 }
 
+int64_t kin__fd_readv_as(int fd, enum kin__fd_manner manner, const struct iovec *parts, int count)
+{
+    (void)manner;
+    return kin__fd_readv(fd, parts, count);
+}
+
+int64_t kin__fd_writev_as(int fd, enum kin__fd_manner manner, const struct iovec *parts, int count)
+{
+    (void)manner;
+    return kin__fd_writev(fd, parts, count);
+}
+
+int64_t kin__fd_writev_little(int fd, const struct iovec *parts, int count)
+{
+    return kin__fd_writev(fd, parts, count);
+}
+
+int64_t kin__fd_sendfile_as(int to, enum kin__fd_manner manner, int from, int64_t *offset,
+                            size_t size)
+{
+    (void)manner;
+    return kin__fd_sendfile(to, from, offset, size);
+}
+
 static bool is_pipe(const struct sim *sim)
 {
     return sim->ops->kind == KIN__FD_KIND_OTHER;
+}
+
+int kin__fd_takes(int fd)
+{
+    int64_t rc = 0;
+    const struct sim *sim = get(fd, &rc);
+    if (!sim)
+        return (int)rc;
+    return !sim->ops->write ? -EBADF : is_pipe(sim) && sim->ops->check
+                                           ? sim->ops->check(sim->object, true) : 0;
 }
 
 int64_t kin__fd_splice(int to, int from, size_t size)

@@ -24,6 +24,8 @@ static const uint16_t bytes_of[KIN__FRAME_KINDS] = {
     [KIN__FRAME_REPLY] = KIN__REPLY_BYTES,
     [KIN__FRAME_LETTER] = KIN__LETTER_BYTES,
     [KIN__FRAME_LEASE] = KIN__LEASE_BYTES,
+    [KIN__FRAME_SMALL] = KIN__SMALL_BYTES,
+    [KIN__FRAME_LARGE] = KIN__LARGE_BYTES,
 };
 
 static struct pool {
@@ -68,7 +70,8 @@ static struct kin__frame *cut(struct pool *pool, size_t bytes)
 struct kin__frame *kin__frame_alloc(struct kin__frame_cache *cache)
 {
     static const char *const labels[KIN__FRAME_KINDS] = {
-        "task", "nursery", "belongings", "obligation", "watch", "reply", "letter", "lease"};
+        "task",  "nursery", "belongings", "obligation", "watch",
+        "reply", "letter",  "lease",      "argument",   "argument"};
     struct pool *pool = &pools[cache->kind];
     if (pool->next == 0)
         pool->next = 1;
@@ -115,4 +118,14 @@ void kin__frame_each(void (*visit)(struct kin__frame *frame, void *arg), void *a
 size_t kin__frame_bytes(void)
 {
     return pools[KIN__FRAME_TASK].next * (size_t)KIN__FRAME_BYTES;
+}
+
+uint64_t kin__frame_life(uint64_t name)
+{
+    return name >> KIN__FRAME_INDEX_BITS;
+}
+
+void kin__frame_scramble(void)
+{
+    /* the same names in every execution */
 }

@@ -35,16 +35,26 @@ struct kin__happening {
     bool is_blind;         /* of a receive: nobody looked at the item */
 };
 
-#define KIN__HISTORY_MAX 200u /* calls that are looked at together */
+#define KIN__HISTORY_MAX 4096u /* calls of one execution */
+
+enum kin__sense {
+    KIN__SENSE_MADE,     /* some order explains the calls */
+    KIN__SENSE_NONE,     /* no order does */
+    KIN__SENSE_UNDECIDED /* the search was too long, and no sure sign of a fault was found */
+};
 
 /* Whether some order of the calls on one queue explains what they returned: each takes effect at
  * one moment while it is under way, items leave in the order in which they came, none is lost,
  * there are never more than fit, and nothing is sent after a close. The first call is MADE; they
- * are sorted by until. Of more than KIN__HISTORY_MAX calls those are looked at that come before the
- * first moment at which the queue is surely empty and nobody is inside, then the next, ...; what is
- * longer than that in one piece is believed. NULL: it makes sense; else the first call that does
- * not. */
-const struct kin__happening *kin__history_check(const struct kin__happening *calls, size_t count);
+ * are sorted by until; there are KIN__HISTORY_MAX at most. *wrong receives, if no order does, a
+ * call that does not fit. */
+enum kin__sense kin__history_check(const struct kin__happening *calls, size_t count,
+                                   const struct kin__happening **wrong);
+
+/* The first call that no order can explain, found without a search: a receive of what nobody had
+ * begun to send so often, or of an item that was sent after another one and taken before it. NULL:
+ * there is none, which says nothing about the rest. */
+const struct kin__happening *kin__history_sign(const struct kin__happening *calls, size_t count);
 
 /* ---- the history of an execution ---- */
 

@@ -5,8 +5,14 @@
  *
  * A program that links kin-lab gets these functions in place of the library's. Outside of a run
  * they are the system's, as ever.
+ *
+ * A function has other names: with -D_FORTIFY_SOURCE the compiler calls __NAME_chk where it knows
+ * the size of the buffer but not how much is asked for. Each function here has all names that the C
+ * library has for it. The other checked functions of the library (of strings, formats, files) know
+ * nothing of clocks, dice and simulated descriptors.
  */
 #define _GNU_SOURCE 1
+#undef _FORTIFY_SOURCE /* here the functions are defined that it makes others of */
 #include "lab/world.h"
 
 #include "lab/stream.h"
@@ -77,6 +83,11 @@ int gettimeofday(struct timeval *restrict out, void *restrict zone)
     return 0;
 }
 
+int timespec_get(struct timespec *out, int base)
+{
+    return base == TIME_UTC && clock_gettime(CLOCK_REALTIME, out) == 0 ? base : 0;
+}
+
 time_t time(time_t *out)
 {
     struct timespec now;
@@ -93,6 +104,7 @@ ssize_t getrandom(void *buf, size_t size, unsigned flags)
 {
     if (!is_inside())
         return syscall(SYS_getrandom, buf, size, flags);
+    kin__lab_draws("getrandom");
     for (size_t at = 0; at < size;) {
         uint64_t random = kin_lab_random();
         size_t part = size - at < sizeof(random) ? size - at : sizeof(random);
@@ -109,6 +121,36 @@ int getentropy(void *buf, size_t size)
         return -1;
     }
     return getrandom(buf, size, 0) == (ssize_t)size ? 0 : -1;
+}
+
+/* Newer libraries have these. They are weak: a program may have its own. */
+__attribute__((weak)) void arc4random_buf(void *buf, size_t size);
+__attribute__((weak)) uint32_t arc4random(void);
+__attribute__((weak)) uint32_t arc4random_uniform(uint32_t limit);
+
+void arc4random_buf(void *buf, size_t size)
+{
+    for (size_t at = 0; at < size;) { /* ends: each turn has some bytes, or was interrupted */
+        ssize_t got = getrandom((char *)buf + at, size - at, 0);
+        KIN__CHECK(got > 0 || errno == EINTR, "house: the system has random numbers");
+        at += got > 0 ? (size_t)got : 0;
+    }
+}
+
+uint32_t arc4random(void)
+{
+    uint32_t random;
+    arc4random_buf(&random, sizeof(random));
+    return random;
+}
+
+uint32_t arc4random_uniform(uint32_t limit)
+{
+    uint32_t random, uneven = limit ? -limit % limit : 0; /* the first ones would be more likely */
+    do /* ends: more than half of the numbers are good */
+        random = arc4random();
+    while (random < uneven);
+    return limit ? random % limit : 0;
 }
 
 long sysconf(int name)
@@ -144,6 +186,32 @@ int gethostname(char *name, size_t size)
     }
     memcpy(name, host, strlen(host) + 1);
     return 0;
+}
+
+/* ---- the checked names ---- */
+
+void __chk_fail(void) __attribute__((weak));
+int __gethostname_chk(char *name, size_t size, size_t room);
+ssize_t __read_chk(int fd, void *buf, size_t size, size_t room);
+
+/* Whoever asks for more than there is room for is told as by the library, and ends. */
+static void check_room(size_t size, size_t room)
+{
+    if (size > room && __chk_fail)
+        __chk_fail();
+    KIN__CHECK(size <= room, "house: a buffer is as large as what is asked for");
+}
+
+int __gethostname_chk(char *name, size_t size, size_t room)
+{
+    check_room(size, room);
+    return gethostname(name, size);
+}
+
+ssize_t __read_chk(int fd, void *buf, size_t size, size_t room)
+{
+    check_room(size, room);
+    return read(fd, buf, size);
 }
 
 /* ---- pipes ---- */

@@ -206,7 +206,11 @@ static void explore(struct kin__engine *engine, const struct subject *subject)
 static void describe(const struct kin__engine *engine, const struct kin_lab_config *config,
                      int64_t began, struct kin_lab_report *out)
 {
+    static char covers[512];
     const struct kin__engine_result *result = kin__engine_result(engine);
+    struct kin__text text;
+    kin__text_init(&text, covers, sizeof(covers));
+    kin__report_covers(&text, result);
     *out = (struct kin_lab_report){
         .executions = result->runs,
         .steps = result->steps,
@@ -216,6 +220,7 @@ static void describe(const struct kin__engine *engine, const struct kin_lab_conf
         .exhausted = result->is_complete,
         .oracle = result->failure.oracle,
         .text = "",
+        .covers = covers,
     };
     if (!result->failure.oracle)
         return;

@@ -301,8 +301,12 @@ static void put_line(struct kin__text *out, const struct kin_lab_test *test,
         kin__text_str(out, "  complete: every schedule passes, ");
         put_count(out, verdict->runs);
         kin__text_str(out, verdict->runs == 1 ? " run" : " runs");
-    } else if (verdict->result.is_exhausted && is_dpor) {
-        kin__text_str(out, "  complete within the bound: ");
+    } else if (verdict->result.is_exhausted && is_dpor && !verdict->result.patience) {
+        if (verdict->result.dice && !verdict->result.is_bounded)
+            kin__text_printf(out, "  complete for seed %llu: ",
+                             (unsigned long long)verdict->result.seed);
+        else
+            kin__text_str(out, "  complete within the bound: ");
         put_count(out, verdict->runs);
         kin__text_str(out, verdict->runs == 1 ? " schedule passes" : " schedules pass");
     } else {
@@ -327,6 +331,8 @@ static void put_line(struct kin__text *out, const struct kin_lab_test *test,
         kin__text_str(out, " sites fired");
     }
     kin__text_char(out, '\n');
+    if (verdict->report.covers)
+        kin__text_printf(out, "      covers: %s\n", verdict->report.covers);
 }
 
 static void put_field(struct kin__text *out, const char *name, const char *value)
@@ -350,6 +356,8 @@ static void put_json(struct kin__text *out, const struct kin_lab_test *test,
     kin__text_printf(out, ",\"complete\":%s,\"runs\":%llu,\"steps\":%llu,\"ns\":%lld",
                      result->is_complete ? "true" : "false", (unsigned long long)verdict->runs,
                      (unsigned long long)verdict->steps, (long long)verdict->ns);
+    if (verdict->report.covers)
+        put_field(out, "covers", verdict->report.covers);
     kin__text_printf(out, ",\"runs_per_s\":%llu,\"estimate\":%llu",
                      (unsigned long long)per_second(verdict->runs, verdict->ns),
                      (unsigned long long)result->estimate);

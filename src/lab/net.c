@@ -529,6 +529,13 @@ static int accept_next(struct socket *listener)
     return served->fd;
 }
 
+bool kin__socket_listens(int fd)
+{
+    int rc = 0;
+    const struct socket *socket = get(fd, &rc);
+    return socket && socket->state == LISTENS;
+}
+
 int kin__socket_accept(int fd)
 {
     int rc = 0;

@@ -285,7 +285,19 @@ void kin__oracle_chaos(void)
                         "faults have long stopped, and the test does not come to rest");
 }
 
-/* Tasks that were told to stop and do not. */
+/* Whether everybody who can go on has had a turn in the last so many steps. */
+static bool has_everybody_run(uint64_t steps)
+{
+    const struct kin__world *w = &kin__world;
+    for (uint32_t i = 0; i < w->enabled_count; i++) {
+        if (w->players[w->enabled[i]].ran + steps < w->steps)
+            return false;
+    }
+    return true;
+}
+
+/* Tasks that were told to stop and do not. A schedule that passes over somebody for that long says
+ * nothing about them: they may wait for just that one. The count begins again then. */
 static void look_at_asked(void)
 {
     struct kin__world *w = &kin__world;
@@ -296,7 +308,11 @@ static void look_at_asked(void)
             player->asked = 0;
         else if (!player->asked)
             player->asked = player->switches + 1;
-        else if (player->switches > player->asked + DRAIN_STEPS)
+        else if (player->switches <= player->asked + DRAIN_STEPS)
+            continue;
+        else if (!has_everybody_run(DRAIN_STEPS / 2))
+            player->asked = player->switches + 1;
+        else
             kin__world_failf("cancellation-bounded", KIN_STUCK, player->path,
                              "%s was asked to stop, and has gone on for %u steps", player->path,
                              DRAIN_STEPS);
@@ -310,9 +326,11 @@ void kin__oracle_step(void)
         kin__oracle_chaos();
     if (!kin__world_looks(KIN_ORACLE_PROGRESS))
         return;
-    if (w->idle > IDLE_MAX) {
+    if (w->idle > IDLE_MAX && has_everybody_run(w->idle / 2)) { /* nothing will come */
         kin__world_failf("livelock", KIN_STUCK, kin__player_path(w->current),
-                         "%llu steps in a row have changed nothing",
+                         "%llu steps in a row have changed nothing: everybody who can run only "
+                         "looks, and time passes only when nobody can run; wait for what is looked "
+                         "at, by an event, a channel, kin_sleep or a deadline",
                          (unsigned long long)w->idle);
         return;
     }
@@ -423,7 +441,7 @@ void kin__lab_accounts(void)
 /* ---- the end of a nursery ---- */
 
 /* The table of priorities: the worst of what children ended with, the first of several; else that
- * it was cancelled, and why; else that all is well [NSM:4.4]. */
+ * it was cancelled, and why if that was not from outside [E1]; else that all is well [NSM:4.4]. */
 static void look_at_outcome(const struct kin__scope *scope)
 {
     const struct kin__handle *handle = scope->handle;
@@ -434,10 +452,10 @@ static void look_at_outcome(const struct kin__scope *scope)
             due = errors[i];
     }
     if (due.severity == KIN_SEV_OK && handle->state == KIN_NURSERY_CANCELLED)
-        due = (struct kin__failure){0, scope->reason, KIN_SEV_CANCELLED};
-    const struct kin_outcome *said = &handle->outcome;
-    bool is_known = handle->errors_dropped == 0 || (int32_t)said->severity <= due.severity;
-    if (is_known && (said->status != due.status || (int32_t)said->severity != due.severity))
+        due = (struct kin__failure){0, kin__cancel_status(scope), KIN_SEV_CANCELLED};
+    const struct kin__failure *said = &handle->outcome;
+    bool is_known = handle->errors_dropped == 0 || said->severity <= due.severity;
+    if (is_known && (said->status != due.status || said->severity != due.severity))
         kin__world_failf("error-priority", KIN_PANICKED, kin__player_path(kin__world.current),
                          "the join says %s, but the worst end of a child was %s",
                          kin_status_name(said->status), kin_status_name(due.status));

@@ -5,12 +5,14 @@
  *     system-message-order  whoever reads news in turn reads those first that are first by
  *                           (time, kind, subject), of all that it could read then [SINV-4]
  *     registry-clean        nobody holds a name who is over [SINV-3]
+ *     reply-linearity       a callback that returns has answered its call, or moved the right to,
+ *                           also when the caller has left and nobody misses the answer
  *     restart-monotone      a child that was cancelled or panicked is not started again for it,
  *                           and no more restarts than allowed lie in one window [SINV-2]
  *
  * Each keeps books of its own: what it is told of are events, never the answer of the code that it
- * looks at. Calls need no oracle: one that is never answered is a deadlock, one that is dropped an
- * obligation-leak, and the claim of the caller's park lets nobody answer twice.
+ * looks at. Of calls the rest is seen elsewhere: one that is never answered is a deadlock, one that
+ * is dropped an obligation-leak, and the claim of the caller's park lets nobody answer twice.
  */
 #include "lab/oracle.h"
 
@@ -139,10 +141,19 @@ void kin__oracle_names(void)
 
 /* ---- restarts ---- */
 
+void kin__lab_forgets(uint64_t server)
+{
+    (void)server;
+    if (is_looking())
+        kin__world_failf("reply-linearity", KIN_LEAKED, kin__player_path(kin__world.current),
+                         "%s returned from a call without an answer; its caller had left",
+                         kin__player_path(kin__world.current));
+}
+
 void kin__lab_decides(uint64_t supervisor, unsigned severity, unsigned what, int64_t window,
                       uint32_t max)
 {
-    int64_t now = kin_now();
+    int64_t now = kin__clock_now();
     uint32_t count = 0;
     if (!is_looking())
         return;

@@ -18,7 +18,7 @@
 
 #include "lab/chrome.h"
 #include "lab/picture.h"
-#include "lab/source.h"
+#include "plat/source.h"
 #include "lab/story.h"
 #include "lab/world.h"
 #include "plat/file.h"
@@ -439,6 +439,24 @@ const char *kin__report_make(const struct kin__finding *finding, const char **fi
     if (files.schedule[0])
         *file = files.schedule;
     kin__room_release(&file_room);
-    kin__source_forget();
     return text.buf;
+}
+
+void kin__report_covers(struct kin__text *out, const struct kin__engine_result *result)
+{
+    kin__text_str(out, result->is_searched ? "every order of kin's calls and KIN_SHARED words"
+                                           : "the schedules that were run");
+    if (result->dice && result->is_searched)
+        kin__text_printf(out, ", with the random numbers of seed %llu only (%s drew)",
+                         (unsigned long long)result->seed, result->dice);
+    else if (result->dice)
+        kin__text_printf(out, ", with the random numbers that came (%s drew)", result->dice);
+    if (result->is_bounded)
+        kin__text_str(out, ", with no more preemptions than asked for");
+    if (result->patience)
+        kin__text_printf(out, ", as far as nobody who can run waits for %u steps of others",
+                         result->patience);
+    if (result->is_capped)
+        kin__text_str(out, ", with as many faults as one run may have");
+    kin__text_str(out, "; not: plain memory without KIN_SHARED, threads of the program's own");
 }

@@ -23,6 +23,8 @@ struct kin__lab_wish {
     const char *sweep;    /* faults that the command line asked for; NULL: none */
     int64_t began;        /* when, in real time; 0: now */
     int64_t wall_max;     /* ns of real time; 0: no limit but executions_max */
+    bool keeps_order;     /* tests of the order that one worker has in production: a task of such a
+                           * runtime goes on until it waits, yields or ends; never complete */
     bool is_lenient;      /* a replay that parts from its file goes on */
     bool is_near;         /* a replay goes on around its file: strategy_near.c */
     bool keeps_going;     /* failures are counted, not shrunk */
@@ -73,5 +75,9 @@ void kin__report_take_story(struct kin__story *out);
 /* The text alone. */
 void kin__report_text(struct kin__text *out, const struct kin__finding *finding,
                       const struct kin__story *of, const struct kin__report_files *files);
+
+/* A line for people: what the runs went through, and what they left out. */
+struct kin__engine_result;
+void kin__report_covers(struct kin__text *out, const struct kin__engine_result *result);
 
 #endif

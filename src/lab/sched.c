@@ -6,7 +6,9 @@
 
 #include "lab/net.h"
 #include "lab/oracle.h"
+#include "lab/report.h"
 #include "otp/party.h"
+#include "sched/report.h"
 #include "wait/timer.h"
 
 #include <errno.h>
@@ -31,7 +33,7 @@ static int make(const struct kin__source *source)
     sched->number = NUMBER;
     kin__stack_pool_init(&sched->stacks);
     worker->sched = sched;
-    worker->runtime = NUMBER;
+    kin__store_relaxed(&worker->runtime, NUMBER); /* alone: there is one thread */
     for (unsigned kind = 0; kind < KIN__FRAME_KINDS; kind++)
         worker->blocks[kind].kind = kind;
     kin__store_relaxed(&worker->next_deadline, KIN_NEVER); /* alone: there is one thread */
@@ -55,7 +57,7 @@ static int configure(struct kin__sched *sched, const struct kin_config *given)
 {
     struct kin_config config = KIN_CONFIG_INIT;
     if (given) {
-        if (given->size != sizeof(*given))
+        if (!KIN__SIZED(given, "kin_run", "CONFIG"))
             return -EINVAL;
         config = *given;
     }
@@ -66,7 +68,9 @@ static int configure(struct kin__sched *sched, const struct kin_config *given)
     int rc = kin__config_fill(sched, &config);
     sched->hard = (struct kin__hard){0}; /* every way is common here */
     sched->workers_base = config.workers;
-    kin__world.is_single = config.workers == 1;
+    kin__world.is_single = kin__lab_wish.keeps_order && config.workers == 1;
+    if (kin__world.is_single && kin__world.engine)
+        kin__engine_caps(kin__world.engine);
     sched->birth = (struct kin__birth){.slice = sched->slice,
                                        .runtime = NUMBER,
                                        .caps = KIN_CAP_ALL,

@@ -93,6 +93,8 @@ struct kin__starve {
 struct kin__pct {
     unsigned depth;
     uint64_t change[KIN__PCT_DEPTH_MAX]; /* steps at which the first loses its priority */
+    uint64_t fallen; /* the priority of the last one who went on for too long */
+    unsigned row;    /* steps of the same actor in a row while others could go on */
 };
 
 /* What a run follows. */
@@ -139,7 +141,6 @@ struct kin__lab {
     bool is_recorded, is_abandoned, is_trial;
     bool is_stopped; /* abandoned because somebody said stop */
     bool is_swept; /* its faults are those of the sweep */
-    bool collects;     /* touches are kept for DPOR */
     bool gave_way;     /* whoever made the last step has yielded with it */
     bool has_diverged; /* this run did not follow what it had to */
     bool has_dice;     /* some run asked for them */

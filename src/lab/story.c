@@ -10,7 +10,7 @@
 #include "lab/story.h"
 
 #include "base/text.h"
-#include "lab/source.h"
+#include "plat/source.h"
 
 #include <string.h>
 

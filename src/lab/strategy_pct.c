@@ -7,11 +7,17 @@
  * of at least 1 / (n * k^(depth - 1)), with n actors and k steps. k is that of the trial run, which
  * is the same for every seed, so that a seed repeats its run in any engine. One run of eight
  * takes four times k: other schedules may be longer than the trial was.
+ *
+ * Whoever has gone on for ROW_MAX steps while others could falls behind everybody, too: it may be
+ * in a loop that waits for them.
  */
 #include "lab/state.h"
 
 #define LONGER_ONE_IN 8
 #define LONGER 4
+#define ROW_MAX 512u                     /* steps in a row */
+#define FALLEN (UINT64_C(1) << 20)       /* above all priorities of those who fell so, */
+_Static_assert(FALLEN > KIN__PCT_DEPTH_MAX, "which are above those of the changes");
 
 static void pct_begin(struct kin__lab *s)
 {
@@ -21,6 +27,8 @@ static void pct_begin(struct kin__lab *s)
         steps *= LONGER;
     for (unsigned i = 0; i + 1 < s->pct.depth; i++)
         s->pct.change[i] = kin__draw_below(s, steps);
+    s->pct.fallen = FALLEN;
+    s->pct.row = 0;
 }
 
 /* Above all that fell; two actors never have the same one. */
@@ -28,7 +36,7 @@ static void pct_born(struct kin__lab *s, unsigned actor)
 {
     uint64_t drawn = kin__draw(s) >> 17;
 
-    s->actors[actor].weight = (drawn << 16 | actor) + KIN__PCT_DEPTH_MAX;
+    s->actors[actor].weight = (drawn << 16 | actor) + FALLEN;
 }
 
 static unsigned highest(const struct kin__lab *s, const struct kin__menu *menu)
@@ -45,6 +53,11 @@ static unsigned pct_pick(struct kin__lab *s, const struct kin__menu *menu)
 {
     unsigned actor = highest(s, menu);
 
+    s->pct.row = actor == s->current && menu->count > 1 ? s->pct.row + 1 : 0;
+    if (KIN__UNLIKELY(s->pct.row >= ROW_MAX) && s->pct.fallen > KIN__PCT_DEPTH_MAX) {
+        s->actors[actor].weight = --s->pct.fallen;
+        actor = highest(s, menu);
+    }
     for (unsigned i = 0; i + 1 < s->pct.depth; i++) {
         if (s->pct.change[i] != s->log.steps)
             continue;

@@ -6,6 +6,13 @@
  * runs. Then the deepest decision that has something left is changed. Without reduction everybody
  * who could go on is left at every node; with it (dpor.c) only those whom a race has put there.
  *
+ * Loops that wait for others make the tree endless. So nobody who can go on is passed over for more
+ * than patience steps: then it is the only one who may. When a search that left something out for
+ * this reason is over, it begins anew with more patience, up to PATIENCE_MAX, or until it has made
+ * too many runs; then it is not complete. A search that left nothing out was one of all schedules.
+ * A run of a program that ends under every fair schedule ends here, too; and of one that is too
+ * deep the rest is run by turns, so that a livelock is found.
+ *
  * With a bound on preemptions a node leaves out whom it would cost one too many. Sleep sets are not
  * used then: what they leave out was found elsewhere, perhaps only with more preemptions.
  */
@@ -17,7 +24,11 @@
 #include <errno.h>
 #include <string.h>
 
-#define ROW_MAX 256u /* steps in a row of one actor if others could go on */
+#define TOO_MANY "DPOR and DFS cannot search a test with more than 64 actors"
+#define PATIENCE_FIRST 64u
+#define PATIENCE_MAX 256u
+#define UNFAIR_RUNS 200000u /* of a search that has left something out for want of patience */
+#define SLEEPERS_PATIENCE 8u /* times as long may somebody be passed over who need not be tried */
 
 static uint64_t bit(unsigned actor)
 {
@@ -33,10 +44,14 @@ void kin__tree_start(struct kin__tree *tree, bool reduces, uint32_t bound)
 {
     tree->depth = tree->fork_count = tree->touch_count = tree->sleeper_count = 0;
     tree->has_begun = tree->is_exhausted = tree->is_cut = tree->is_refused = false;
+    tree->is_unfair = tree->is_too_deep = false;
+    tree->runs = 0;
+    tree->patience = PATIENCE_FIRST;
     tree->reduces = reduces;
     tree->bound = bound;
     tree->around = NULL;
     tree->thing_count = 0;
+    tree->guide_count = tree->guide_free = tree->guide = 0;
     tree->stamp = 0;
     if (tree->things.base)
         memset(tree->things.base, 0, tree->thing_size * sizeof(struct kin__thing));
@@ -50,6 +65,7 @@ void kin__tree_release(struct kin__tree *tree)
     kin__room_release(&tree->sleepers);
     kin__room_release(&tree->clocks);
     kin__room_release(&tree->things);
+    kin__room_release(&tree->guides);
 }
 
 /* ---- the next path ---- */
@@ -74,7 +90,12 @@ static uint64_t left_at(struct kin__tree *tree, uint32_t d)
     uint64_t left = node->todo & node->enabled & ~node->done;
 
     if (!tree->bound)
-        return left & ~node->sleep;
+        left &= ~node->sleep;
+    if (KIN__UNLIKELY(left & node->denied))
+        tree->is_unfair = true;
+    left &= ~node->denied;
+    if (!tree->bound)
+        return left;
     for (uint64_t rest = left; rest; rest &= rest - 1) {
         unsigned actor = kin__first_bit64(rest);
         if (node->spent + preempts(tree, d, actor) < tree->bound)
@@ -127,8 +148,10 @@ static bool step_back(struct kin__lab *s)
         uint64_t left = left_at(tree, tree->depth - 1);
         if (left) {
             node->actor = (uint16_t)kin__first_bit64(left);
+            kin__guide_take(tree, node);
             return true;
         }
+        kin__guide_forget(tree, node);
         tree->touch_count = node->floor;
         tree->sleeper_count = node->sleepers;
     }
@@ -139,13 +162,22 @@ bool kin__tree_next(struct kin__lab *s)
 {
     struct kin__tree *tree = &s->tree;
 
-    if (tree->is_exhausted || tree->is_refused)
+    if (tree->is_exhausted || tree->is_refused ||
+        (tree->is_unfair && tree->runs >= UNFAIR_RUNS && !tree->around))
         return false;
     if (tree->has_begun && !step_back(s)) {
-        tree->is_exhausted = !s->broken;
-        return false;
+        const uint32_t patience = 4 * tree->patience;
+        if (s->broken || !tree->is_unfair || patience > PATIENCE_MAX) {
+            tree->is_exhausted = !s->broken;
+            return false;
+        }
+        const struct kin__script *around = tree->around;
+        kin__tree_start(tree, tree->reduces, tree->bound);
+        tree->patience = patience;
+        tree->around = around;
     }
     tree->has_begun = true;
+    tree->runs++;
     return true;
 }
 
@@ -187,6 +219,8 @@ static void tree_begin(struct kin__lab *s)
     tree->closed = tree->depth ? tree->depth - 1 : 0;
     tree->is_barrier = tree->is_idle = false;
     tree->idle = tree->barrier = 0;
+    tree->is_too_deep = false;
+    memset(tree->since, 0, sizeof(tree->since));
     memset(tree->last, 0, sizeof(tree->last));
     memset(tree->waker, 0, sizeof(tree->waker));
     memset(tree->parent, 0, sizeof(tree->parent));
@@ -208,7 +242,7 @@ static void refuse(struct kin__lab *s, const char *text)
 static void tree_born(struct kin__lab *s, unsigned actor)
 {
     if (actor >= KIN__TREE_ACTORS)
-        refuse(s, "DPOR and DFS cannot search a test with more than 64 actors");
+        refuse(s, TOO_MANY);
     else
         s->tree.parent[actor] = (uint16_t)s->tree.at;
 }
@@ -227,20 +261,35 @@ static bool close_step(struct kin__lab *s, uint64_t mask)
     return kin__dpor_close(s, node->enabled & ~mask & ~bit(node->actor));
 }
 
-/* Whoever runs goes on if it can, but not without end: it may wait in a loop for another. */
-static void choose_first(const struct kin__tree *tree, struct kin__node *node,
+/* The actor that the guide names goes on; without one, the actor of the step before, if it can. */
+static void choose_first(struct kin__tree *tree, struct kin__node *node,
                          const struct kin__node *before, uint64_t can)
 {
-    node->actor = (uint16_t)kin__first_bit64(can);
-    if (!before || !(can & bit(before->actor)))
-        return;
-    const uint64_t later = can & ~(bit(before->actor) | (bit(before->actor) - 1));
-    if (before->row < ROW_MAX || can == bit(before->actor) || tree->bound) {
-        node->actor = before->actor;
-        node->row = before->row < ROW_MAX ? (uint16_t)(before->row + 1) : 0;
-    } else if (later) {
-        node->actor = (uint16_t)kin__first_bit64(later);
+    unsigned actor = kin__guide_next(tree, can);
+
+    if (actor == KIN__NOBODY)
+        actor = before && (can & bit(before->actor)) ? before->actor : kin__first_bit64(can);
+    node->actor = (uint16_t)actor;
+    if (before && before->actor == actor)
+        node->row = (uint16_t)(before->row + (before->row < UINT16_MAX));
+}
+
+/* Who may go on at a new node, of those who can: all, or the one who has waited for too long. 0:
+ * there is one who need not be tried, and has waited even longer. */
+static uint64_t allow(struct kin__tree *tree, uint64_t can, uint64_t asleep)
+{
+    unsigned longest = KIN__TREE_ACTORS;
+
+    for (uint64_t rest = asleep; rest; rest &= rest - 1)
+        if (tree->at - tree->since[kin__first_bit64(rest)] >= SLEEPERS_PATIENCE * tree->patience)
+            return 0;
+    for (uint64_t rest = can; rest; rest &= rest - 1) {
+        unsigned actor = kin__first_bit64(rest);
+        if (tree->at - tree->since[actor] >= tree->patience &&
+            (longest == KIN__TREE_ACTORS || tree->since[actor] < tree->since[longest]))
+            longest = actor;
     }
+    return longest == KIN__TREE_ACTORS ? can : bit(longest);
 }
 
 /* A node behind the known part. False: no memory, or nobody has to be tried. */
@@ -272,6 +321,16 @@ static bool add_node(struct kin__lab *s, const struct kin__menu *menu)
         kin__lab_over(s);
         return false;
     }
+    if (KIN__UNLIKELY(d >= tree->patience)) {
+        const uint64_t allowed = allow(tree, can, menu->mask & node->sleep);
+        node->denied = menu->mask & ~allowed;
+        can = allowed;
+    }
+    if (!can) {
+        tree->is_unfair = s->is_abandoned = true;
+        kin__lab_over(s);
+        return false;
+    }
     if (!tree->around || !kin__near_first(s, menu, node, can))
         choose_first(tree, node, before, can);
     node->todo = tree->reduces ? bit(node->actor) : menu->mask;
@@ -279,14 +338,37 @@ static bool add_node(struct kin__lab *s, const struct kin__menu *menu)
     return true;
 }
 
+/* The run is too deep to be searched: it is brought to its end, which may be that it has none. */
+static unsigned go_by_turns(struct kin__lab *s, const struct kin__menu *menu)
+{
+    if (!s->tree.is_too_deep)
+        s->turn = s->current;
+    s->tree.is_too_deep = true;
+    s->head.collects = false;
+    return kin__turns_pick(s, menu);
+}
+
+/* From when on each of them could go on. */
+static void count_waits(struct kin__tree *tree, const struct kin__node *node)
+{
+    const uint32_t d = tree->at - 1;
+
+    for (uint64_t fresh = d ? node->enabled & ~(node - 1)->enabled : node->enabled; fresh;
+         fresh &= fresh - 1)
+        tree->since[kin__first_bit64(fresh)] = d;
+    tree->since[node->actor] = d + 1;
+}
+
 static unsigned tree_pick(struct kin__lab *s, const struct kin__menu *menu)
 {
     struct kin__tree *tree = &s->tree;
 
-    if (!menu->is_small || tree->at == KIN__TREE_DEPTH) {
-        refuse(s, "DPOR and DFS cannot search runs of more than 65,534 steps");
+    if (!menu->is_small) {
+        refuse(s, TOO_MANY);
         return KIN__NOBODY;
     }
+    if (KIN__UNLIKELY(tree->at == KIN__TREE_DEPTH))
+        return go_by_turns(s, menu);
     if (tree->at && !close_step(s, menu->mask))
         return KIN__NOBODY;
     if (s->is_abandoned) { /* the step sleeps */
@@ -306,12 +388,13 @@ static unsigned tree_pick(struct kin__lab *s, const struct kin__menu *menu)
         return KIN__NOBODY;
     }
     struct kin__node *node = kin__tree_node(tree, tree->at++);
+    count_waits(tree, node);
     node->before = tree->last[node->actor];
     tree->last[node->actor] = (uint16_t)tree->at;
     tree->idle = node->idle;
     tree->barrier = node->barrier;
     tree->is_barrier = tree->is_idle = false;
-    s->collects = tree->reduces && tree->at >= tree->prefix;
+    s->head.collects = tree->reduces && tree->at >= tree->prefix;
     return node->actor;
 }
 
@@ -324,7 +407,7 @@ static uint32_t tree_choose(struct kin__lab *s, enum kin__choice kind, uint32_t 
 
     if (kind == KIN__CHOICE_RANDOM || n == 0)
         return is_pledged ? pledged : kin__lab_dice(s, n);
-    if (n == 1)
+    if (n == 1 || tree->is_too_deep)
         return 0;
     if (tree->fork_at < tree->fork_prefix) {
         const struct kin__fork *fork = fork_at(tree, tree->fork_at++);
@@ -353,6 +436,11 @@ static void tree_over(struct kin__lab *s)
 
     if (tree->is_refused || s->broken)
         return;
+    if (KIN__UNLIKELY(tree->is_too_deep)) {
+        if (!s->run_failure.oracle)
+            refuse(s, "DPOR and DFS cannot search runs of more than 65,534 steps");
+        return;
+    }
     if (tree->at < tree->prefix || tree->fork_at < tree->fork_prefix) {
         const struct kin__asked now = {.menu = NULL};
         const struct kin__decision recorded = {

@@ -9,9 +9,10 @@
  *               were tried there before
  *     sleepers  for each node, who need not be tried, with the touches it would make
  *     clocks    for each step, which steps of each actor come before it
+ *     guides    for each actor that a node must still try, the actors that go on after that one
  *
- * All are stacks: what belongs to deeper nodes lies above. Whoever is done at a node joins its
- * sleepers when everything above has gone.
+ * All but the guides are stacks: what belongs to deeper nodes lies above. Whoever is done at a node
+ * joins its sleepers when everything above has gone.
  */
 #ifndef KIN_LAB_TREE_H
 #define KIN_LAB_TREE_H
@@ -26,6 +27,7 @@ struct kin__node {
     uint64_t enabled; /* who could go on */
     uint64_t sleep;   /* who need not be tried, on arrival */
     uint64_t todo;    /* who must be tried, or was */
+    uint64_t denied;  /* who may not be, because somebody else has waited for too long */
     uint64_t done;    /* who was */
     uint32_t forks;   /* where the choices of the step begin */
     uint32_t floor;   /* where the touches of the node begin: of those who were tried, ... */
@@ -34,13 +36,15 @@ struct kin__node {
     uint32_t spent;   /* preemptions on the way here */
     uint64_t bloom;   /* of the things that the step touched */
     uint16_t actor;   /* who goes on now */
-    uint16_t row;     /* steps in a row of the same actor, as far as it was not put here */
+    uint16_t row;     /* steps in a row of the same actor before this one */
     uint16_t before;  /* the step before by the same actor, plus 1; 0: none */
     uint16_t barrier; /* the last barrier before this step, plus 1 */
     uint16_t idle;    /* the last time everybody was idle before this step, plus 1 */
+    uint32_t gathers; /* the touch by which the step gathers, plus 1; 0: it does not */
     uint16_t mark;
     uint16_t wish;    /* of a search around a script: who goes on by it, or KIN__NOBODY, ... */
     uint32_t pick;    /* ... and where in the script that stands */
+    uint32_t guides;  /* the first of its guides, 0: none */
 };
 
 /* A choice that is enumerated. */
@@ -76,10 +80,18 @@ struct kin__thing {
     uint32_t modes;   /* how that step did: enum kin__touch, or of several */
 };
 
+/* A piece of a guide, which says who makes one step after the other. */
+struct kin__guide {
+    uint32_t rest;  /* the next piece, 0: none */
+    uint32_t other; /* of a first piece: the next guide of the node; of a free one: the next */
+    uint16_t count;
+    uint16_t actors[11];
+};
+
 struct kin__script;
 
 struct kin__tree {
-    struct kin__room nodes, forks, touches, sleepers, clocks, things;
+    struct kin__room nodes, forks, touches, sleepers, clocks, things, guides;
     uint32_t depth; /* nodes on the path */
     uint32_t fork_count, touch_count, sleeper_count;
     uint32_t prefix;      /* how many nodes were known when the run began, ... */
@@ -91,13 +103,22 @@ struct kin__tree {
     uint32_t stamp;       /* of steps, for things */
     uint32_t thing_count; /* slots taken */
     size_t thing_size;
+    uint32_t guide_count; /* pieces that were made, ... */
+    uint32_t guide_free;  /* ... and the first that nobody needs, 0: none */
+    uint32_t guide;       /* what the run follows, 0: nothing; ... */
+    uint32_t guide_at;    /* ... and how far it has come in this piece */
     uint32_t bound; /* preemptions, plus 1; 0: no bound */
     const struct kin__script *around; /* see strategy_near.c; NULL: the search is around nothing */
     bool reduces;   /* DPOR; else all schedules */
     bool has_begun;
     bool is_exhausted;                 /* nothing is left */
-    bool is_cut;                       /* the bound left something out */
+    bool is_cut;                       /* the bound left something out, */
+    bool is_unfair;                    /* or that nobody waits for more than patience steps */
+    uint32_t patience;
+    uint64_t runs;                     /* with this patience */
+    uint32_t since[KIN__TREE_ACTORS];  /* when an actor could go on and has not: the first node */
     bool is_refused;                   /* the test is too large to be searched */
+    bool is_too_deep;                  /* this run has more steps than can be searched */
     bool is_barrier, is_idle;          /* the step under way */
     uint32_t idle, barrier;            /* the last ones, plus 1 */
     uint16_t last[KIN__TREE_ACTORS];   /* the last step of each actor, plus 1 */
@@ -119,6 +140,21 @@ void kin__tree_release(struct kin__tree *tree);
 bool kin__tree_next(struct kin__lab *s);
 /* A guess of how many runs there are in all when so many led here; 0: unknown. */
 uint64_t kin__tree_estimate(const struct kin__tree *tree, uint64_t runs);
+
+/* ---- guide.c ---- */
+
+/* One more actor at the end of a guide, or of a new one that nobody knows yet: *last is its last
+ * piece, 0 at first. What there is no room for is left out. */
+void kin__guide_add(struct kin__tree *tree, uint32_t *first, uint32_t *last, unsigned actor);
+/* A guide becomes one of the node's. */
+void kin__guide_give(struct kin__tree *tree, struct kin__node *node, uint32_t guide);
+/* The run that comes follows the guide of the node that begins with its actor, if there is one. */
+void kin__guide_take(struct kin__tree *tree, struct kin__node *node);
+/* Who goes on by the guide, if it is one of these; else there is no guide from here on, and the
+ * answer is KIN__NOBODY. */
+unsigned kin__guide_next(struct kin__tree *tree, uint64_t can);
+/* Nobody needs the guides of the node any more. */
+void kin__guide_forget(struct kin__tree *tree, struct kin__node *node);
 
 /* ---- dpor.c ---- */
 

@@ -16,6 +16,7 @@
 #include "lab/oracle.h"
 #include "sched/entry.h"
 #include "scope/scope.h"
+#include "task/bill.h"
 #include "task/budget.h"
 #include "task/extra.h"
 #include "task/word.h"
@@ -24,7 +25,6 @@
 #include <string.h>
 
 #define FRESH_STACKS 64u
-#define FREE_YIELDS 2u /* after which a task may go on at once; then it rests: lab/world.c */
 
 /* Stacks of one class. */
 static struct stacks {
@@ -34,8 +34,11 @@ static struct stacks {
     struct kin__stack *free; /* given back in this execution */
 } stacks[KIN__STACK_CLASSES];
 
+static uint32_t endings; /* tasks that others have overtaken in the middle of their end */
+
 void kin__lab_stacks_begin(void)
 {
+    endings = 0;
     for (unsigned i = 0; i < KIN__STACK_CLASSES; i++) {
         stacks[i].used = 0;
         stacks[i].free = NULL;
@@ -68,7 +71,7 @@ static bool cut_stack(struct stacks *of, unsigned class_)
  * have on it for one thing. It has few tasks. */
 static bool has_fresh(const struct stacks *of)
 {
-    return kin__lab_gate.records && of->used < FRESH_STACKS;
+    return kin__world.is_search && of->used < FRESH_STACKS;
 }
 
 static struct kin__stack *take_stack(unsigned class_)
@@ -124,7 +127,6 @@ void kin__schedule(struct kin__task *task)
         kin__oracle_woken(player);
     player->case_count = 0;
     player->is_woken = true;
-    player->rests = 0;
     kin__world_enable(index);
     kin__record(w->current, KIN__NOTE_WAKE, index, NULL, NULL);
 }
@@ -139,6 +141,11 @@ void kin__schedule_new_slow(struct kin__task *task)
     struct kin__worker *worker = kin__world.worker;
     KIN__CHANGE(worker->live, 1);
     kin__world_add(task);
+}
+
+int kin__bill_take_slow(struct kin__bill *bill, struct kin__task *task)
+{
+    return kin__task_sched(task)->owner->bill(bill, task);
 }
 
 int kin__op_slow(struct kin__task *task, unsigned what, kin_time deadline)
@@ -183,10 +190,11 @@ static void look_at_stack(const struct kin__task *task, const char *when)
 static void finish(struct kin__task *task, int rc)
 {
     struct kin__worker *worker = kin__world.worker;
-    if (!(task->flags & KIN__TASK_FAILED))
-        task->status = rc;
-    /* relaxed: the task's own field */
-    KIN__CHECK(kin__load_relaxed(&task->inner) == NULL, "NSM-1: a nursery was left open");
+    if (KIN__LIKELY(!(task->flags & KIN__TASK_FAILED)))
+        task->status =
+            KIN__LIKELY(task->status == 0) ? rc : worker->sched->owner->cause(task, rc);
+    if (KIN__UNLIKELY(kin__load_relaxed(&task->inner) != NULL)) /* relaxed: the task's own */
+        worker->sched->owner->forgot(task);
     look_at_stack(task, "and ends"); /* [SCHED:5.3.3] */
     kin__word_move(task, KIN__RUNNING, rc == KIN_CANCELLED ? KIN__CANCELLED : KIN__DONE,
                    KIN__BY_TASK);
@@ -228,6 +236,8 @@ static void rest(struct kin__task *task, void *arg)
     task->arg = arg;
 }
 
+static void end_point(struct kin__task *task);
+
 /* Calls the body on the stack that the worker is on. */
 static __attribute__((noinline)) void run(struct kin__worker *worker, struct kin__task *task,
                                           const struct kin__context *lender)
@@ -241,6 +251,8 @@ static __attribute__((noinline)) void run(struct kin__worker *worker, struct kin
     if (kin__extra_cleanups(task) && !has_rested) /* the one it begins with */
         kin__lab_acquires(KIN__LAB_CLEANUP, task->extra->cleanups.table->arg, 1);
     kin__context_enter(&task->ctx, lender);
+    /* Whether to begin at all is a look of its own: its first call comes later. */
+    kin__lab_touch(&task->ctl, KIN__LAB_READ);
     if (has_rested || !(kin__word_requests(task) & (KIN__CANCEL | KIN__KILL)))
         rc = kin__call_clean_raw(&task->escape, task->fn, arg);
     if (rc == KIN__RESTING && kin__load_quiet(&task->waiting)) { /* alone: as above */
@@ -248,8 +260,12 @@ static __attribute__((noinline)) void run(struct kin__worker *worker, struct kin
         rest(task, arg);
         return;
     }
-    if (task->flags & KIN__TASK_EXTRA)
+    end_point(task);
+    if (task->flags & KIN__TASK_EXTRA) {
         rc = worker->sched->owner->conclude(task, rc);
+        end_point(task);
+    }
+    task->arg = arg; /* child_done wants it: it may be a copy */
     kin__context_leave(&task->ctx, lender);
     finish(task, rc);
 }
@@ -270,9 +286,22 @@ static void fail_unrun(struct kin__worker *worker, struct kin__task *task)
 
 /* ---- switches ---- */
 
+/* It is over, and what its end brings about is still being done, on its stack. */
+static inline bool is_over(const struct kin__task *task)
+{
+    return kin__world.players[kin__player_of(task)].how.task != 0;
+}
+
+/* The same of a task that does not run; most have none such. */
+static inline bool is_ending(const struct kin__task *task)
+{
+    return KIN__UNLIKELY(endings != 0) && is_over(task);
+}
+
 static inline struct kin__task *picked(struct kin__task *task)
 {
-    kin__word_move(task, KIN__RUNNABLE, KIN__RUNNING, KIN__BY_WORKER);
+    if (!is_ending(task))
+        kin__word_move(task, KIN__RUNNABLE, KIN__RUNNING, KIN__BY_WORKER);
     return task;
 }
 
@@ -308,7 +337,7 @@ static struct kin__context *flow_of(struct kin__worker *worker, struct kin__task
     if (task->stack) {
         kin__worker_set_current(worker, task);
         worker->stack = task->stack;
-        return &task->ctx;
+        return is_ending(task) ? &task->stack->runner : &task->ctx;
     }
     struct kin__stack *stack = take_stack(task->stack_class);
     if (!stack) {
@@ -407,7 +436,24 @@ static void offer(struct kin__task *task)
     (void)kin__context_switch(&task->ctx, to, worker);
 }
 
-void kin__lab_point_slow(void)
+void kin__lab_ends(void)
+{
+    struct kin__world *w = &kin__world;
+    struct kin__worker *worker = w->worker;
+    struct kin__task *task = w->is_running ? kin__worker_current(worker) : NULL;
+    if (!task || w->current != kin__player_of(task) || !is_over(task) || !task->stack ||
+        !kin__lab_gate.touched || w->is_single)
+        return;
+    KIN__ASSERT(kin__rank_holds_none(), "house");
+    KIN__ASSERT(worker->stack == task->stack, "house");
+    endings++;
+    struct kin__context *to = next_flow(worker, task);
+    if (to) /* the task's own flow is over: what is left is the runner's */
+        (void)kin__context_switch(&task->stack->runner, to, worker);
+    endings--;
+}
+
+void kin__lab_point_slow(bool may_fail)
 {
     struct kin__world *w = &kin__world;
     struct kin__task *task = w->is_running ? kin__worker_current(w->worker) : NULL;
@@ -415,40 +461,52 @@ void kin__lab_point_slow(void)
         kin__lab_gate.touched = 0;
         return; /* the host or the clock */
     }
-    uint32_t index = w->current;
     /* relaxed: its own; a door inside of a park, such as that of a condition's mutex, is none */
-    bool is_door = kin__lab_gate.touched && (kin__load_relaxed(&task->ctl) & KIN__CLAIMED);
-    if (is_door) { /* else it is here for the record only */
-        if (!w->is_single)
-            offer(task);
-        else if (kin__world_idles())
-            kin__world_pass_time();
-    }
-    kin__record(index, KIN__NOTE_CALL, KIN__NOTE_NOBODY, NULL, NULL);
+    bool is_door = kin__load_relaxed(&task->ctl) & KIN__CLAIMED;
+    /* else it is here for the record, or for a fault */
+    if (is_door && kin__lab_gate.touched && !w->is_single)
+        offer(task);
+    kin__record(kin__player_of(task), KIN__NOTE_CALL, KIN__NOTE_NOBODY, NULL, NULL);
     if (KIN__UNLIKELY(w->faults) && is_door)
-        kin__lab_fault_point();
+        kin__lab_fault_point(may_fail);
+}
+
+bool kin__lab_walks(struct kin__scope *list)
+{
+    struct kin__world *w = &kin__world;
+    if (!w->is_running || w->is_single || w->current == KIN__WORLD_NOBODY ||
+        !kin__world_walk_asks(list))
+        return false;
+    struct kin__task *task = kin__worker_current(w->worker);
+    const struct kin__player *player = &w->players[w->current];
+    /* It runs: it is neither over, nor parked while a fault cancels it, nor woken by that fault. */
+    bool is_task = task && w->current == kin__player_of(task) && !player->how.task &&
+                   player->place != KIN__WORLD_NOBODY && !player->is_woken;
+    if (is_task)
+        offer(task);
+    else
+        kin__world_walk(list);
+    return !is_task;
+}
+
+/* The body has returned, or its cleanups have: the rest of the task is a step of its own. */
+static void end_point(struct kin__task *task)
+{
+    if (kin__lab_gate.touched && !kin__world.is_single)
+        offer(task);
+    if (KIN__UNLIKELY(kin__world.faults))
+        kin__lab_fault_point(false);
 }
 
 void kin__worker_yield(struct kin__task *task)
 {
     struct kin__world *w = &kin__world;
-    uint32_t index = kin__player_of(task);
-    struct kin__player *player = &w->players[index];
-    bool is_rest = ++player->yields > FREE_YIELDS;
-    if (is_rest) {
-        player->rests = w->steps + 1; /* later than every step that began so far */
-        kin__world_disable(index);
-        w->resting[w->resting_count++] = (uint16_t)index;
-    }
-    if (w->engine && !w->is_closed) {
+    if (w->engine && !w->is_closed)
         kin__engine_yield(w->engine);
-        if (is_rest)
-            kin__engine_barrier(w->engine);
-    }
     offer(task);
-    kin__record(index, KIN__NOTE_CALL, KIN__NOTE_NOBODY, NULL, NULL);
+    kin__record(kin__player_of(task), KIN__NOTE_CALL, KIN__NOTE_NOBODY, NULL, NULL);
     if (KIN__UNLIKELY(w->faults))
-        kin__lab_fault_point();
+        kin__lab_fault_point(true);
 }
 
 struct kin__task *kin__worker_take_child(struct kin__worker *worker, const struct kin__scope *scope)
@@ -509,7 +567,7 @@ void kin__worker_main(struct kin__worker *worker)
     kin__self_set(worker);
     kin__context_adopt(&worker->native);
     w->is_running = true;
-    kin__lab_gate.records = w->engine && kin__engine_is_search(w->engine) && !w->is_closed;
+    w->is_search = w->engine && kin__engine_is_search(w->engine) && !w->is_closed;
     worker->fresh = NULL;
     for (;;) { /* ends: when nobody is next */
         struct kin__task *task = worker->fresh; /* left over: it needs a larger stack, or any */
@@ -522,7 +580,7 @@ void kin__worker_main(struct kin__worker *worker)
             break;
         (void)kin__context_switch(&worker->native, to, worker);
     }
-    w->is_running = false;
+    w->is_running = w->is_search = false;
     kin__lab_gate.records = 0;
     kin__context_drop(&worker->native);
     kin__self_set(NULL);

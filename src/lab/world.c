@@ -7,10 +7,8 @@
  * what is due, one at a time, while those who were woken by it can go on already; else nobody will
  * ever go on, and an oracle says why.
  *
- * A task that yields more than a few times goes behind everybody who could go on then: it rests
- * until each of them has begun a step, waits or is over. So a loop of yields is no endless
- * schedule. Whom it waits for hangs on where among all other steps it yields, so that this is a
- * barrier. When all who can go on only look, again and again, time passes.
+ * Time never passes while anybody can go on: a loop that only looks, again and again, is a
+ * livelock, not a reason to move the clock.
  *
  * An execution whose outcome stands is closed: everybody goes on by turns, off the record. If the
  * engine has seen enough of it, that is all, because the program is not to notice. If it failed, or
@@ -26,6 +24,7 @@
 #include "lab/oracle.h"
 #include "lab/stop.h"
 #include "park/park.h"
+#include "scope/scope.h"
 #include "wait/owner.h"
 #include "wait/timer.h"
 
@@ -36,11 +35,8 @@
 #define CLOSE_STEPS 250000u     /* after which a closed execution is killed */
 #define KILL_STEPS 20000u       /* after which a killed one is given up, */
 #define KILL_STEPS_EACH 64u     /* and so many for each task */
-#define IDLE_STEPS 64u          /* in a row that change nothing, for which time stands still */
-#define IDLE_NS INT64_C(1000)   /* what each one more takes, */
-#define IDLE_PATIENCE 2000u     /* and twice as long after so many */
-#define REST_MAX 256u           /* with more enabled, who yields rests for one step */
-#define ORACLE_STEPS 1000u      /* between two looks at progress */
+#define ORACLE_STEPS 1024u      /* between two looks at progress; a power of two */
+#define WALKERS 0x80000000u     /* numbers of walkers among what one player has made */
 #define LONG_PATHS ((size_t)16 * 1024 * 1024)
 
 struct kin__world kin__world = {.current = KIN__WORLD_NOBODY};
@@ -61,13 +57,11 @@ int kin__world_init(void)
         return 0;
     struct kin__player *players = kin__vm_reserve(KIN__WORLD_ACTORS * sizeof(*players));
     uint16_t *enabled = kin__vm_reserve((KIN__WORLD_ACTORS + 1) * sizeof(*enabled));
-    uint16_t *resting = kin__vm_reserve(KIN__WORLD_ACTORS * sizeof(*resting));
     long_paths = kin__vm_reserve(LONG_PATHS);
-    if (!players || !enabled || !resting || !long_paths)
+    if (!players || !enabled || !long_paths)
         return -ENOMEM;
     w->players = players;
     w->enabled = enabled;
-    w->resting = resting;
     w->workers = 2;
     w->oracles = UINT32_MAX;
     w->time_max = KIN_NEVER;
@@ -102,7 +96,9 @@ static void name_player(uint32_t index, uint32_t parent, uint32_t number, const 
     char memory[32];
     struct kin__text tail;
     kin__text_init(&tail, memory, sizeof(memory));
-    if (of)
+    if (of && number >= WALKERS)
+        kin__text_printf(&tail, number > WALKERS ? "/cancel.%u" : "/cancel", number - WALKERS);
+    else if (of)
         kin__text_printf(&tail, "/%u", number);
     else if (number)
         kin__text_printf(&tail, "%s.%u", word, number);
@@ -133,7 +129,7 @@ static uint32_t old_place(void)
         kin__world_fail("lab", -E2BIG, "", "more tasks than one execution can have");
     for (uint32_t i = 1; i < w->player_count; i++) {
         old_next = old_next + 1 < w->player_count ? old_next + 1 : 1;
-        if (!w->players[old_next].task)
+        if (!w->players[old_next].task && !w->players[old_next].walk)
             return old_next;
     }
     KIN__CHECK(false, "house: the lab has room for 65534 tasks at once");
@@ -149,9 +145,10 @@ static uint32_t new_player(struct kin__task *task, uint32_t parent, uint32_t num
     struct kin__player *player = &w->players[index];
     name_player(index, parent, number, word);
     player->task = task;
+    player->walk = NULL;
     player->place = KIN__WORLD_NOBODY;
-    player->ran = player->since = player->rests = player->switches = player->asked = 0;
-    player->spawned = player->blocks = player->fds = player->yields = 0;
+    player->ran = player->since = player->switches = player->asked = 0;
+    player->spawned = player->walkers = player->blocks = player->fds = 0;
     player->host = parent == KIN__WORLD_NOBODY ? 0 : w->players[parent].host;
     player->case_count = player->newest = 0;
     player->how.task = 0;
@@ -167,7 +164,7 @@ void kin__world_begin(struct kin__engine *engine)
 {
     struct kin__world *w = &kin__world;
     w->engine = engine;
-    w->player_count = w->enabled_count = w->resting_count = 0;
+    w->player_count = w->enabled_count = 0;
     w->live = w->roots = 0;
     w->leaker = KIN__WORLD_NOBODY;
     w->current = KIN__WORLD_NOBODY;
@@ -193,6 +190,7 @@ void kin__world_begin(struct kin__engine *engine)
         kin__record_begin(engine);
         kin__lab_gate.notes = 1;
     }
+    kin__lab_gate.notes |= w->faults != 0; /* any door may be where something goes wrong */
     (void)new_player(NULL, KIN__WORLD_NOBODY, 0, "clock");
 }
 
@@ -274,6 +272,43 @@ void kin__world_remove(struct kin__task *task)
     kin__world_disable(index);
 }
 
+/* ---- walkers ---- */
+
+bool kin__world_walk_asks(const struct kin__scope *list)
+{
+    return !kin__list_is_empty(&list->children);
+}
+
+void kin__world_walk(struct kin__scope *list)
+{
+    struct kin__world *w = &kin__world;
+    uint32_t number = WALKERS + w->players[w->current].walkers++;
+    uint32_t index = new_player(NULL, w->current, number, "");
+    w->players[index].walk = list;
+    kin__world_enable(index);
+}
+
+/* A step of a walker. */
+static void walk_one(uint32_t index)
+{
+    struct kin__world *w = &kin__world;
+    struct kin__worker *worker = w->worker;
+    struct kin__task *task = kin__worker_current(worker);
+    struct kin__scope *list = w->players[index].walk;
+    w->current = index;
+    kin__worker_set_current(worker, NULL);
+    do /* ends: every scope is cancelled once */
+        list = kin__cancel_step(list);
+    while (list && !kin__world_walk_asks(list));
+    w->players[index].walk = list;
+    if (!list)
+        kin__world_disable(index);
+    kin__worker_set_current(worker, task);
+    w->current = KIN__WORLD_NOBODY;
+}
+
+/* ---- ends ---- */
+
 void kin__world_close(void)
 {
     struct kin__world *w = &kin__world;
@@ -281,6 +316,7 @@ void kin__world_close(void)
         return;
     w->is_closed = true;
     w->closed_at = w->steps;
+    w->is_search = false;
     kin__lab_gate.records = kin__lab_gate.notes = 0;
     kin__record_end();
 }
@@ -326,7 +362,7 @@ void kin__lab_touch_slow(uintptr_t what, unsigned mode)
     kin__engine_touch(w->engine, what, (enum kin__touch)mode);
 }
 
-/* ---- who rests ---- */
+/* ---- time ---- */
 
 static int64_t next_deadline(void)
 {
@@ -338,46 +374,6 @@ static bool is_clock_due(void)
 {
     return next_deadline() <= kin__world.now;
 }
-
-/* Whether everybody who could go on when this one yielded has had a turn, the clock included. */
-static bool is_rested(const struct kin__player *player)
-{
-    const struct kin__world *w = &kin__world;
-    if (is_clock_due() && w->players[KIN__CLOCK].ran <= player->rests)
-        return false;
-    if (w->enabled_count > REST_MAX)
-        return w->steps > player->rests;
-    for (uint32_t i = 0; i < w->enabled_count; i++) {
-        const struct kin__player *other = &w->players[w->enabled[i]];
-        if (other->ran <= player->rests && other->since < player->rests && other != player)
-            return false;
-    }
-    return true;
-}
-
-/* Those who have rested enough can go on again; all of them, if nobody else can. */
-static void end_rests(bool is_all)
-{
-    struct kin__world *w = &kin__world;
-    uint32_t left = 0, count = w->resting_count;
-    for (uint32_t i = 0; i < count; i++) {
-        uint16_t index = w->resting[i];
-        struct kin__player *player = &w->players[index];
-        if (player->place != KIN__WORLD_NOBODY || !player->rests)
-            continue; /* it was ended in between */
-        if (is_all || is_rested(player)) {
-            uint64_t since = player->since;
-            player->rests = 0;
-            kin__world_enable(index);
-            player->since = since;
-        } else {
-            w->resting[left++] = index;
-        }
-    }
-    w->resting_count = left;
-}
-
-/* ---- time ---- */
 
 static void set_now(int64_t now)
 {
@@ -481,26 +477,6 @@ static bool move_on(void)
     return true; /* everybody was woken */
 }
 
-bool kin__world_idles(void)
-{
-    struct kin__world *w = &kin__world;
-    if (kin__lab_gate.touched & (KIN__LAB_WRITE | KIN__LAB_ADD)) {
-        w->idle = 0;
-        return false;
-    }
-    return ++w->idle > IDLE_STEPS;
-}
-
-void kin__world_pass_time(void)
-{
-    struct kin__world *w = &kin__world;
-    uint64_t more = (w->idle - IDLE_STEPS) / IDLE_PATIENCE;
-    int64_t when = w->now + (IDLE_NS << (more < 20 ? more : 20));
-    if (w->now >= next_deadline())
-        return; /* something is due: that comes first */
-    jump(when < next_deadline() ? when : next_deadline());
-}
-
 /* By turns: who has waited longest. */
 static uint32_t pick_oldest(uint32_t count)
 {
@@ -530,6 +506,8 @@ static uint32_t pick(void)
         kin__world_close();
         index = pick_oldest(count);
     }
+    /* most of a run repeats what is known, and a plain search never asks */
+    kin__lab_gate.records = w->is_search && w->engine->collects;
     if (index == KIN__CLOCK && may_come && !w->is_closed && w->engine)
         kin__engine_barrier(w->engine);
     if (index == KIN__CLOCK && is_late) {
@@ -570,15 +548,13 @@ uint32_t kin__world_next(void)
         /* alone: there is one thread */
         if (KIN__UNLIKELY(kin__load_relaxed(&w->sched->is_stopping)) || is_given_up())
             return KIN__WORLD_NOBODY;
-        if (KIN__UNLIKELY(kin__world_idles()))
-            kin__world_pass_time();
+        bool has_changed = kin__lab_gate.touched & (KIN__LAB_WRITE | KIN__LAB_ADD);
+        w->idle = has_changed ? 0 : w->idle + 1;
         if (KIN__UNLIKELY((w->steps % ORACLE_STEPS == 0) | (kin__stop_signal != 0)) &&
             !w->is_closed)
             look_up();
         if (KIN__UNLIKELY(w->has_paid))
             kin__oracle_accounts();
-        if (KIN__UNLIKELY(w->resting_count))
-            end_rests(w->enabled_count == 0 && !is_clock_due());
         if (KIN__UNLIKELY(w->enabled_count == 0) && !is_clock_due()) {
             if (!move_on())
                 return KIN__WORLD_NOBODY;
@@ -589,10 +565,13 @@ uint32_t kin__world_next(void)
         player->ran = ++w->steps;
         kin__lab_gate.touched = 0;
         w->looks = w->made_count = 0;
-        if (index != KIN__CLOCK) {
+        if (KIN__LIKELY(player->task != NULL)) {
             w->current = index;
             return index;
         }
-        fire_one();
+        if (index == KIN__CLOCK)
+            fire_one();
+        else
+            walk_one(index);
     }
 }

@@ -8,7 +8,9 @@
  *
  * Everybody who can go on is in one set; there is no queue, because the order in which tasks were
  * woken would be a state that nobody sees. The actors of the engine are the tasks, named by who
- * spawned them (root, root/0, root/0/2), and the clock, which lets deadlines come that are due.
+ * spawned them (root, root/0, root/0/2), the clock, which lets deadlines come that are due, and
+ * walkers (root/0/cancel): the end of a task or a deadline has cancelled a nursery, and the walker
+ * asks the children one after the other.
  *
  * All of it begins again with each execution: the same frames, stacks and memory in the same order,
  * the same time. So equal decisions give equal addresses, and nothing is mapped or allocated per
@@ -35,14 +37,13 @@
 
 /* An actor of the engine. */
 struct kin__player {
-    struct kin__task *task;   /* NULL: the clock, or over */
+    struct kin__task *task;   /* NULL: the clock, a walker, or over */
+    struct kin__scope *walk;  /* of a walker: whose children are still to be asked; NULL: over */
     const char *path;         /* its name; in short, or in the room of long ones */
     uint32_t path_len;
     uint32_t place;           /* among the enabled; NOBODY: it is not */
     uint64_t ran;             /* the step that it began last */
     uint64_t since;           /* the step in which it became enabled */
-    uint64_t rests;           /* the step with which it yielded; 0: it does not rest */
-    uint32_t yields;          /* so far */
     uint64_t switches;        /* times that others could run */
     uint64_t asked;           /* of switches, when it was seen to be told to stop; 0: it was not */
     const struct kin__case *cases; /* what it waits for, as long as it is parked, */
@@ -51,7 +52,8 @@ struct kin__player {
     uint64_t begun;           /* when it called a channel last: lab/history.h */
     uint32_t newest;          /* of what it has acquired: lifo.c */
     struct kin_outcome how;   /* it has ended, and its name; 0 as long as it has not */
-    uint32_t spawned;         /* children so far */
+    uint32_t spawned;         /* children so far, */
+    uint32_t walkers;         /* and walkers */
     uint32_t blocks;          /* pieces of memory that it asked for so far, */
     uint32_t fds;             /* and descriptors */
     uint16_t host;            /* the machine it is on: lab/hosts.h */
@@ -67,8 +69,7 @@ struct kin__world {
     struct kin__worker *worker; /* its only one */
     struct kin__player *players;
     uint16_t *enabled;          /* players that can go on; room for the clock behind them */
-    uint16_t *resting;          /* players that have yielded and go behind the others */
-    uint32_t player_count, enabled_count, resting_count;
+    uint32_t player_count, enabled_count;
     uint32_t live;              /* tasks that are not over */
     uint32_t current;           /* who makes the step; NOBODY: the host */
     uint32_t roots;             /* runtimes of this execution so far */
@@ -85,7 +86,8 @@ struct kin__world {
     bool has_paid;   /* accounts of budgets have changed in this step */
     bool is_on;      /* an execution is under way: time and memory are the lab's */
     bool is_running; /* a runtime is, too */
-    bool is_single;  /* it has one worker: a task goes on until it waits, yields or ends */
+    bool is_search;  /* it is one of a search, and not closed */
+    bool is_single;  /* a task goes on until it waits, yields or ends: lab/report.h */
     bool is_closed;  /* its outcome stands, and nothing counts any more */
     bool is_killed;  /* everybody was told to end */
     bool is_lost;    /* not everybody could be ended */
@@ -117,6 +119,10 @@ void kin__world_failf(const char *oracle, int status, const char *where, const c
 /* A task that was just made, as a child of whoever makes the step. */
 void kin__world_add(struct kin__task *task);
 void kin__world_remove(struct kin__task *task);
+/* A walker goes on with what is left of a walk. It is named after the player of this step. */
+void kin__world_walk(struct kin__scope *list);
+/* Whether the next step of a walk may ask a child. */
+bool kin__world_walk_asks(const struct kin__scope *list);
 /* The next one to make a step; NOBODY: the runtime is over. Deadlines come meanwhile. */
 uint32_t kin__world_next(void);
 /* The outcome stands: what is left of the execution is off the record. */
@@ -125,11 +131,6 @@ void kin__world_close(void);
 void kin__world_kill(void);
 /* Time moves to when; what is due on the way happens. */
 void kin__world_advance(int64_t when);
-/* A step has ended: whether it was one of many in a row that changed nothing; and then time passes
- * as it does for whoever spins. */
-bool kin__world_idles(void);
-void kin__world_pass_time(void);
-
 static inline void kin__world_enable(uint32_t index)
 {
     struct kin__world *w = &kin__world;
@@ -199,8 +200,9 @@ static inline bool kin__lab_fault_happens(uint32_t kind, const char *label)
 {
     return KIN__UNLIKELY(kin__world.faults & kind) && kin__lab_fault_slow(kind, label);
 }
-/* At a point of the running task; and when it has parked. Only with faults. */
-void kin__lab_fault_point(void);
+/* At a point of the running task, which may fail there unless its body has returned; and when it
+ * has parked. Only with faults. */
+void kin__lab_fault_point(bool may_fail);
 void kin__lab_fault_parks(struct kin__task *task);
 void kin__lab_faults_begin(void);
 /* Whether time may pass though somebody can go on; it has. */

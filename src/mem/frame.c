@@ -22,6 +22,7 @@
  */
 #include "mem/frame.h"
 
+#include "base/hash.h"
 #include "base/lock.h"
 #include "plat/plat.h"
 
@@ -35,6 +36,15 @@
 #define BATCHES_MAX ((1u << KIN__FRAME_INDEX_BITS) / KIN__FRAME_BATCH)
 #define INDEX_MASK ((UINT64_C(1) << KIN__FRAME_INDEX_BITS) - 1)
 
+struct kin__frame_step kin__frame_step = {1, KIN__FRAME_NEXT}; /* until they are scrambled */
+
+/* Written under scramble_lock (rank LEAF); constant once it is on. */
+static struct kin__lock scramble_lock;
+static struct {
+    kin__a32 is_on;
+    struct kin__hash_key key; /* of first generations */
+} scramble;
+
 /* Each a multiple of a cache line, so that every frame begins one and a chunk is whole pages of any
  * machine. */
 static const uint16_t bytes_of[KIN__FRAME_KINDS] = {
@@ -46,11 +56,14 @@ static const uint16_t bytes_of[KIN__FRAME_KINDS] = {
     [KIN__FRAME_REPLY] = KIN__REPLY_BYTES,
     [KIN__FRAME_LETTER] = KIN__LETTER_BYTES,
     [KIN__FRAME_LEASE] = KIN__LEASE_BYTES,
+    [KIN__FRAME_SMALL] = KIN__SMALL_BYTES,
+    [KIN__FRAME_LARGE] = KIN__LARGE_BYTES,
 };
 _Static_assert(KIN__FRAME_BYTES % KIN__LINE == 0 && KIN__SCOPE_BYTES % KIN__LINE == 0 &&
                    KIN__EXTRA_BYTES % KIN__LINE == 0 && KIN__OBLIGATION_BYTES % KIN__LINE == 0 &&
                    KIN__WATCH_BYTES % KIN__LINE == 0 && KIN__REPLY_BYTES % KIN__LINE == 0 &&
-                   KIN__LETTER_BYTES % KIN__LINE == 0 && KIN__LEASE_BYTES % KIN__LINE == 0,
+                   KIN__LETTER_BYTES % KIN__LINE == 0 && KIN__LEASE_BYTES % KIN__LINE == 0 &&
+                   KIN__SMALL_BYTES % KIN__LINE == 0 && KIN__LARGE_BYTES % KIN__LINE == 0,
                "every frame begins a cache line");
 _Static_assert((size_t)CHUNK_FRAMES * KIN__LINE % (64 * 1024) == 0, "whole pages");
 _Static_assert(CHUNK_FRAMES % KIN__FRAME_BATCH == 0, "a batch lies in one chunk");
@@ -114,6 +127,55 @@ static bool grow_locked(struct pool *pool)
     return true;
 }
 
+/* ---- names that cannot be guessed ---- */
+
+/* The first name of a frame. */
+static uint64_t first_name(const struct pool *pool, uint32_t index)
+{
+    uint64_t generation = 1;
+    /* pairs with the release in kin__frame_scramble */
+    if (pool == &pools[KIN__FRAME_TASK] && kin__load_acquire(&scramble.is_on))
+        generation = kin__hash_bytes(scramble.key, &index, sizeof(index)) | 1;
+    return generation << KIN__FRAME_INDEX_BITS | index;
+}
+
+/* mul = 1 + k * 2^26 leaves the index alone and is 1 mod 4; to the generation index * k + c is
+ * added, which is odd, since k is even and c is odd: so each comes once in 2^38 lives. */
+void kin__frame_scramble(void)
+{
+    kin__lock_take(&scramble_lock, KIN__RANK_LEAF);
+    if (!kin__load_relaxed(&scramble.is_on)) { /* relaxed: under the lock */
+        struct kin__frame_step *step = &kin__frame_step;
+        scramble.key = (struct kin__hash_key){kin__plat_entropy(), kin__plat_entropy()};
+        uint64_t even = kin__plat_entropy() & ~UINT64_C(1), odd = kin__plat_entropy() | 1;
+        /* relaxed: see struct kin__frame_step */
+        kin__store_relaxed(&step->mul, 1 + (even << KIN__FRAME_INDEX_BITS));
+        kin__store_relaxed(&step->add, odd << KIN__FRAME_INDEX_BITS);
+        kin__store_release(&scramble.is_on, 1u); /* pairs with the acquire in first_name */
+    }
+    kin__lock_give(&scramble_lock, KIN__RANK_LEAF);
+}
+
+/* How many steps lead from the first name to this one: bit by bit, since the low bits of such a
+ * generator have short periods, and two steps in one are a step with other constants. */
+uint64_t kin__frame_life(uint64_t name)
+{
+    struct kin__frame_step *step = &kin__frame_step;
+    /* relaxed: constants by now */
+    uint64_t mul = kin__load_relaxed(&step->mul), add = kin__load_relaxed(&step->add);
+    uint32_t index = (uint32_t)(name & INDEX_MASK);
+    uint64_t at = first_name(&pools[KIN__FRAME_TASK], index), life = 0;
+    for (unsigned bit = KIN__FRAME_INDEX_BITS; bit < 64 && at != name; bit++) {
+        if ((at ^ name) >> bit & 1) {
+            at = at * mul + add;
+            life |= UINT64_C(1) << (bit - KIN__FRAME_INDEX_BITS);
+        }
+        add = (mul + 1) * add;
+        mul *= mul;
+    }
+    return life + 1;
+}
+
 /* Sets aside the indices of one batch; returns the first, 0 being possible, or UINT32_MAX. */
 static uint32_t cut_locked(struct pool *pool)
 {
@@ -136,8 +198,8 @@ static struct kin__frame *chain_fresh(struct pool *pool, uint32_t first, uint32_
     *count = end - index;
     for (struct kin__frame *frame = head; index < end; index++) {
         struct kin__frame *after = index + 1 < end ? frame_of(pool, index + 1) : NULL;
-        uint64_t name = UINT64_C(1) << KIN__FRAME_INDEX_BITS | index;
-        kin__store_relaxed(&frame->name, name); /* alone: nobody knows the frame yet */
+        /* alone: nobody knows the frame yet */
+        kin__store_relaxed(&frame->name, first_name(pool, index));
         frame->free_next = after;
         frame = after;
     }

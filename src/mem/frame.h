@@ -7,6 +7,13 @@
  * generation << 26 | index; the generation goes up when the frame is freed, so an old name never
  * matches again (38 bits: a frame reused every 20 ns needs 90 minutes to wrap, and a clash needs
  * the very same number then). Index 0 is never used: name 0 is nobody.
+ *
+ * A name gives power over whoever has it, so those of tasks cannot be guessed [SCHED:15.1.2]: the
+ * first generation of each frame is a keyed hash of its index, and the next one is not the next
+ * number but a step of a generator whose constants are secret (once for a process, before its first
+ * runtime; the lab and tests without a runtime count). A step that is a multiplication and an
+ * addition of full period uses every generation once before one comes again. kin__frame_life says
+ * the number of a life for people.
  */
 #ifndef KIN_MEM_FRAME_H
 #define KIN_MEM_FRAME_H
@@ -35,6 +42,8 @@
 #define KIN__REPLY_BYTES 128u      /* of the right to answer a call */
 #define KIN__LETTER_BYTES 128u     /* of a small message in a mailbox */
 #define KIN__LEASE_BYTES 256u      /* of a name that somebody holds */
+#define KIN__SMALL_BYTES 64u       /* of a small copy of a child's argument */
+#define KIN__LARGE_BYTES 256u      /* of a larger one */
 #define KIN__FRAME_INDEX_BITS 26u
 #define KIN__FRAME_BATCH 64u /* frames moved between a cache and the pool at a time */
 
@@ -48,6 +57,8 @@ enum kin__frame_kind {
     KIN__FRAME_REPLY,
     KIN__FRAME_LETTER,
     KIN__FRAME_LEASE,
+    KIN__FRAME_SMALL,
+    KIN__FRAME_LARGE,
     KIN__FRAME_KINDS
 };
 
@@ -64,6 +75,21 @@ struct kin__frame_cache {
     uint32_t kind; /* enum kin__frame_kind; constant */
 };
 
+/* How the name of one life of a task's frame follows from the one before: name * mul + add, which
+ * leaves the index alone. Written once, before the first runtime: a thread that waits without one
+ * may read either. Relaxed, all of it: any odd mixture of the two is a step, too. Frames of other
+ * kinds count their lives. */
+struct kin__frame_step {
+    kin__a64 mul, add;
+};
+extern struct kin__frame_step kin__frame_step;
+#define KIN__FRAME_NEXT (UINT64_C(1) << KIN__FRAME_INDEX_BITS)
+
+/* From now on names of tasks cannot be guessed. Before the first runtime; later it does nothing. */
+void kin__frame_scramble(void);
+/* Which life of its frame a task's name is of, from 1 on. */
+uint64_t kin__frame_life(uint64_t name);
+
 /* Slow halves: fetch or return a batch. */
 struct kin__frame *kin__frame_alloc_slow(struct kin__frame_cache *cache);
 void kin__frame_free_slow(struct kin__frame_cache *cache);
@@ -72,6 +98,12 @@ void kin__frame_free_slow(struct kin__frame_cache *cache);
 /* Defined in lab/frame.c: the same frames in every run, and each alloc may fail. */
 struct kin__frame *kin__frame_alloc(struct kin__frame_cache *cache);
 void kin__frame_free(struct kin__frame_cache *cache, struct kin__frame *frame);
+static inline void kin__frame_free_as(struct kin__frame_cache *cache, struct kin__frame *frame,
+                                      enum kin__frame_kind kind)
+{
+    (void)kind;
+    kin__frame_free(cache, frame);
+}
 #else
 /* A frame with a name of its own, or NULL when memory is used up. A first-time frame is all zero
  * behind its head; a recycled one is as it was freed. */
@@ -85,17 +117,29 @@ static inline struct kin__frame *kin__frame_alloc(struct kin__frame_cache *cache
     return frame;
 }
 
-/* Ends the frame's name and keeps it for the next alloc. */
-static inline void kin__frame_free(struct kin__frame_cache *cache, struct kin__frame *frame)
+/* Ends the frame's name and keeps it for the next alloc; kind is the cache's. */
+static inline void kin__frame_free_as(struct kin__frame_cache *cache, struct kin__frame *frame,
+                                      enum kin__frame_kind kind)
 {
     /* relaxed: whoever looks a name up checks again after it acted [ABA:8.3] */
     uint64_t name = kin__load_relaxed(&frame->name);
-    name += UINT64_C(1) << KIN__FRAME_INDEX_BITS;
-    kin__store_relaxed(&frame->name, name); /* alone: the owner's */
+    if (kind == KIN__FRAME_TASK) {
+        name *= kin__load_relaxed(&kin__frame_step.mul); /* relaxed: constants, as a rule */
+        name += kin__load_relaxed(&kin__frame_step.add); /* relaxed: as above */
+    } else {
+        name += KIN__FRAME_NEXT;
+    }
+    /* pairs with the acquires of those who see by it that it is over: they see what was done */
+    kin__store_release(&frame->name, name);
     frame->free_next = cache->free;
     cache->free = frame;
     if (__builtin_expect(++cache->count > 2 * KIN__FRAME_BATCH, 0))
         kin__frame_free_slow(cache);
+}
+
+static inline void kin__frame_free(struct kin__frame_cache *cache, struct kin__frame *frame)
+{
+    kin__frame_free_as(cache, frame, (enum kin__frame_kind)cache->kind);
 }
 #endif
 

@@ -28,8 +28,7 @@
 #define SLOTS_MIN 16u
 #define SLOTS_MAX 1024u
 #define SEGMENT_MAX ((size_t)1 << 30) /* bytes; a single slot may not exceed it */
-#define GUARD_MIN ((size_t)16 * 1024)
-#define GUARD_MAX ((size_t)64 * 1024)
+#define GUARD_BYTES ((size_t)64 * 1024) /* what a frame may be too large by */
 #define COLOURS 16u
 #define COLOUR_BYTES 128u
 #define DESCRIPTOR_BYTES ((sizeof(struct kin__stack) + KIN__LINE - 1) / KIN__LINE * KIN__LINE)
@@ -123,10 +122,8 @@ static struct kin__stack_segment *segment_create(unsigned class_, uint32_t slots
         return NULL;
 
     size_t bytes = kin__stack_class_bytes(class_);
-    size_t guard = bytes / 4;
-    guard = guard < GUARD_MIN ? GUARD_MIN : guard > GUARD_MAX ? GUARD_MAX : guard;
     size_t top = DESCRIPTOR_BYTES + (COLOURS - 1) * COLOUR_BYTES;
-    segment->guard = round_up(guard, kin__vm_page());
+    segment->guard = round_up(GUARD_BYTES, kin__vm_page());
     segment->stride = segment->guard + round_up(bytes + bytes / 16 + top, kin__vm_page());
     segment->slots = slots;
     segment->class_ = class_;
@@ -144,8 +141,8 @@ static struct kin__stack_segment *segment_create(unsigned class_, uint32_t slots
 /* How many slots the segment after this one should have; before is NULL for the first. */
 static uint32_t slots_after(unsigned class_, const struct kin__stack_segment *before)
 {
-    /* Guard, sixteenth, descriptor and rounding add up to less than the stack itself... */
-    size_t slot_bytes = kin__stack_class_bytes(class_) * 2 + GUARD_MIN;
+    /* Sixteenth, descriptor and rounding add up to less than the stack itself... */
+    size_t slot_bytes = kin__stack_class_bytes(class_) * 2 + GUARD_BYTES;
     if (before)
         slot_bytes = before->stride; /* ...and are known exactly once there is a segment. */
     size_t slots = before ? (size_t)before->slots * 2 : SLOTS_MIN;
@@ -514,13 +511,36 @@ void kin__stack_unpoison(const struct kin__stack *stack)
 bool kin__stack_in_guard(const struct kin__stack *stack, uintptr_t address)
 {
     uintptr_t low = (uintptr_t)stack->low;
-    return stack->is_guarded && address < low && address >= low - stack->segment->guard;
+    return kin__stack_has_guard(stack) && address < low && address >= low - stack->segment->guard;
+}
+
+size_t kin__stack_guard_bytes(const struct kin__stack *stack)
+{
+    return stack->segment->guard;
+}
+
+void kin__stack_arm(struct kin__stack *stack)
+{
+    size_t guard = stack->segment->guard;
+    KIN__ASSERT(!stack->is_guarded && !stack->is_armed, "house");
+    stack->is_armed = kin__vm_close(stack->low - guard, guard);
+}
+
+void kin__stack_disarm(struct kin__stack *stack)
+{
+    size_t guard = stack->segment->guard;
+    if (!stack->is_armed)
+        return;
+    kin__vm_open(stack->low - guard, guard);
+    stack->is_armed = false;
+    if (!kin__stack_is_sound(stack)) /* whoever overflowed has met the guard, past the canary */
+        kin__stack_mend(stack);
 }
 
 /* Reads what an overflowed frame may have poisoned. */
 __attribute__((no_sanitize_address)) bool kin__stack_is_sound(const struct kin__stack *stack)
 {
-    if (stack->is_guarded)
+    if (kin__stack_has_guard(stack))
         return true;
 
     const uint64_t *word = (const uint64_t *)(const void *)stack->low;

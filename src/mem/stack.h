@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Stacks: address space reserved in segments, committed by touching, recycled hot, trimmed idle
- * [SCHED:5.3.2]. A guard below each keeps it from its neighbour [SCHED:15.2.1].
+ * [SCHED:5.3.2]. A guard below each keeps it from its neighbour [SCHED:15.2.1]; past a cap, where
+ * the kernel has no guard regions, only while somebody runs on it, which is when it can overflow.
  *
  * One slot of a segment, low addresses left:
  *
@@ -48,7 +49,8 @@ struct kin__stack {
     uint32_t index;                     /* its slot in the segment */
     uint16_t class_;                    /* which maximum it promises */
     uint8_t batch;                      /* first of a batch: how many stacks it is */
-    bool is_guarded;                    /* false: past the cap on guards; low holds a canary */
+    bool is_guarded : 1;                /* false: past the cap on guards; low holds a canary */
+    bool is_armed : 1;                  /* has a guard for now; whoever runs on it */
     struct kin__context runner;         /* the flow that calls tasks on this stack */
 };
 
@@ -127,6 +129,17 @@ size_t kin__stack_trim(struct kin__stack_pool *pool, size_t max);
 
 /* Whether address lies in the guard right below stack. */
 bool kin__stack_in_guard(const struct kin__stack *stack, uintptr_t address);
+/* Whether there is a guard below it now. */
+static inline bool kin__stack_has_guard(const struct kin__stack *stack)
+{
+    return stack->is_guarded || stack->is_armed;
+}
+/* Gives a stack that is past the cap a guard for as long as somebody runs on it, and takes it away
+ * again. Where the process has no mappings left the stack stays without. */
+void kin__stack_arm(struct kin__stack *stack);
+void kin__stack_disarm(struct kin__stack *stack);
+/* Bytes of the guard, or of the place for one. */
+size_t kin__stack_guard_bytes(const struct kin__stack *stack);
 /* False when the canary of an unguarded stack was overwritten. True for guarded ones. */
 bool kin__stack_is_sound(const struct kin__stack *stack);
 /* Writes it anew. */

@@ -16,6 +16,7 @@
  */
 #include "otp/serving.h"
 
+#include "park/peek.h"
 #include "plat/plat.h"
 #include "sched/entry.h"
 
@@ -156,6 +157,29 @@ static void call_unpublish(void *object, struct kin__waiter *waiter)
 
 static const struct kin__waitable call_waitable = {"call", call_try, call_publish, call_unpublish};
 
+/* Whether the server has this caller's call at hand: nobody else can answer it. */
+static bool is_at_hand(uint64_t server, const struct kin__task *caller)
+{
+    struct kin__party *party = kin__party_lock(server);
+    if (!party)
+        return false;
+    const struct kin_server *s = party->server;
+    /* relaxed: a hint; whoever asks looks again whether the caller still waits */
+    bool is_it = s && s->token && kin__reply_is_open(s->token) &&
+                 kin__load_relaxed(&s->token->task) == caller;
+    kin__party_unlock(party);
+    return is_it;
+}
+
+/* The server, unless it has given the right to answer away: then it may be anybody. */
+uint64_t kin__call_holder(const struct kin__task *waiter, const struct kin__waits *waits)
+{
+    struct kin__call call;
+    if (waits->ops != &call_waitable || !kin__plat_peek(waits->object, &call, sizeof(call)))
+        return 0;
+    return !call.was_taken || is_at_hand(call.to, waiter) ? call.to : 0;
+}
+
 /* Whether a letter that is linked somewhere could move on. */
 static const char *why_linked(const struct kin__party *party, const struct kin__letter *letter)
 {
@@ -238,6 +262,7 @@ static inline void init_call(struct kin__call *call, uint64_t to, uint8_t kind, 
     call->letter.size = (uint32_t)size;
     call->letter.kind = kind;
     call->letter.is_boxed = false;
+    call->letter.is_billed = false;
     call->to = to;
     call->extra = NULL;
     call->request = request;
@@ -317,6 +342,7 @@ static int overflow_locked(struct kin__party *party, const struct posting *posti
     if (!*dropped)
         return KIN_FULL;
     kin__mailbox_drop_locked(party, &s->mailbox, *dropped);
+    s->dropped++;
     return 0;
 }
 
@@ -409,9 +435,9 @@ int kin_cast(struct kin_addr to, const void *msg, size_t size, kin_time deadline
     posting.task = kin__task_self();
     posting.to = to.id;
     posting.sched = kin__task_sched(posting.task);
-    posting.letter = kin__letter_make(msg, size);
-    if (KIN__UNLIKELY(!posting.letter))
-        return -ENOMEM;
+    rc = kin__letter_make(posting.task, msg, size, &posting.letter);
+    if (KIN__UNLIKELY(rc < 0))
+        return rc;
     rc = post(&posting);
     if (KIN__UNLIKELY(rc == POST_WAIT))
         rc = wait_for_room(&posting, deadline);

@@ -92,22 +92,23 @@ void kin__link_exit(struct kin__watch *watch, const struct kin__ending *end)
 
 /* ---- the public face ---- */
 
-/* Both halves, linked nowhere; false: no memory. */
-static bool make_halves(uint64_t self, uint64_t other, struct kin__watch **first,
-                        struct kin__watch **second)
+/* Both halves, linked nowhere. 0, -ENOMEM, KIN_BUDGET. */
+static int make_halves(uint64_t self, uint64_t other, struct kin__watch **first,
+                       struct kin__watch **second)
 {
-    *first = kin__watch_make(KIN__WATCH_FIRST, other);
-    *second = *first ? kin__watch_make(KIN__WATCH_SECOND, self) : NULL;
+    int rc;
+    *first = kin__watch_make(KIN__WATCH_FIRST, other, &rc);
+    *second = *first ? kin__watch_make(KIN__WATCH_SECOND, self, &rc) : NULL;
     if (!*second) {
         kin__watch_unmake(*first);
-        return false;
+        return rc;
     }
     (*first)->holds |= KIN__WATCH_PEER;
     (*first)->second = kin__watch_name(*second);
     (*second)->first = *first;
     (*second)->ref = (*first)->ref;
     (*second)->note.info.u.exit.ref.id = (*first)->ref;
-    return true;
+    return 0;
 }
 
 /* Ties two halves to both parties, the caller's own first: it cannot end meanwhile. */
@@ -148,15 +149,16 @@ int kin_link(struct kin_addr who, enum kin_exit_policy mine, enum kin_exit_polic
         return KIN_NOCONN;
     if (who.id == kin__task_id(self))
         return -EINVAL;
-    kin__entry_check(self);
+    kin__entry_turn(self);
     if (who.id == 0)
         return KIN_NOPROC;
-    if (!make_halves(kin__task_id(self), who.id, &first, &second))
-        return -ENOMEM;
+    int rc = make_halves(kin__task_id(self), who.id, &first, &second);
+    if (rc < 0)
+        return rc;
     first->policy = (uint8_t)mine;
     second->policy = (uint8_t)theirs;
     uint64_t ref = first->ref; /* once it is tied it may be over at any moment */
-    int rc = tie(self, first, second);
+    rc = tie(self, first, second);
     if (rc < 0) {
         kin__watch_unmake(second);
         kin__watch_unmake(first);
@@ -169,7 +171,7 @@ int kin_link(struct kin_addr who, enum kin_exit_policy mine, enum kin_exit_polic
 int kin_unlink(struct kin_link_ref ref)
 {
     struct kin__party *watcher;
-    kin__entry_check_self();
+    kin__entry_turn_self();
     struct kin__watch *watch = kin__watch_lock(ref.id, &watcher);
     if (!watch)
         return KIN_STALE;

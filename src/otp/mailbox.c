@@ -25,31 +25,64 @@ _Static_assert(offsetof(struct block, bytes) % 16 == 0, "a message may hold any 
 
 /* ---- blocks ---- */
 
-struct kin__letter *kin__letter_make(const void *bytes, size_t size)
+/* A cast that is charged to a metered sender: the bill comes first, so that a letter that nobody
+ * pays for, which is nearly every one, is no larger. 0, KIN_BUDGET, -ENOMEM. */
+static __attribute__((noinline)) int make_billed(struct kin__task *sender, size_t size,
+                                                 struct kin__letter **out)
 {
-    struct kin__letter *letter;
-    if (KIN__LIKELY(size <= SMALL_MAX)) {
+    struct kin__bill bill;
+    size_t bytes = sizeof(bill) + sizeof(**out) + size;
+    int rc = kin__bill_take(&bill, sender, bytes);
+    if (rc < 0)
+        return rc;
+    struct kin__bill *block = kin__heap_alloc(bytes);
+    if (!block) {
+        kin__bill_give(bill);
+        return -ENOMEM;
+    }
+    *block = bill;
+    *out = (struct kin__letter *)(block + 1);
+    return 0;
+}
+_Static_assert(sizeof(struct kin__bill) % 16 == 0, "a message may hold any type");
+
+int kin__letter_make(struct kin__task *sender, const void *bytes, size_t size,
+                     struct kin__letter **out)
+{
+    struct kin__letter *letter = NULL;
+    bool is_billed = sender && (sender->flags & KIN__TASK_METERED);
+    if (KIN__UNLIKELY(is_billed)) {
+        int rc = make_billed(sender, size, &letter);
+        if (rc < 0)
+            return rc;
+    } else if (KIN__LIKELY(size <= SMALL_MAX)) {
         struct kin__frame *frame = kin__block_take(KIN__FRAME_LETTER);
         if (KIN__UNLIKELY(!frame))
-            return NULL;
+            return -ENOMEM;
         letter = &KIN__CONTAINER_OF(frame, struct block, frame)->letter;
     } else {
         /* as the small ones are: the bytes begin at a multiple of 16 */
         letter = kin__heap_alloc(sizeof(*letter) + size);
         if (!letter)
-            return NULL;
+            return -ENOMEM;
     }
     kin__list_init(&letter->link);
     letter->size = (uint32_t)size;
     letter->kind = KIN__LETTER_CAST;
     letter->is_boxed = false;
+    letter->is_billed = is_billed;
     kin__item_copy(letter + 1, bytes, size);
-    return letter;
+    *out = letter;
+    return 0;
 }
 
 void kin__letter_free(struct kin__letter *letter)
 {
-    if (KIN__LIKELY(letter->size <= SMALL_MAX))
+    if (KIN__UNLIKELY(letter->is_billed)) {
+        struct kin__bill *block = (struct kin__bill *)letter - 1;
+        kin__bill_give(*block);
+        kin__heap_free(block);
+    } else if (KIN__LIKELY(letter->size <= SMALL_MAX))
         kin__block_give(KIN__FRAME_LETTER,
                         &KIN__CONTAINER_OF(letter, struct block, letter)->frame);
     else

@@ -38,7 +38,8 @@ struct kin__letter {
     uint32_t size;
     uint16_t case_; /* which of the things that the sender waits for this is */
     uint8_t kind;   /* enum kin__letter_kind */
-    bool is_boxed;  /* it is in the box; else in the room or nowhere */
+    bool is_boxed : 1;  /* it is in the box; else in the room or nowhere */
+    bool is_billed : 1; /* a cast that somebody paid for: the bill is in front of it */
 };
 
 /* A call, on the caller's stack. What is behind the letter is the caller's, then of whoever holds
@@ -133,8 +134,10 @@ bool kin__mailbox_clear_locked(struct kin__party *party, struct kin__mailbox *ma
 
 /* ---- blocks of casts ---- */
 
-/* A cast with a copy of its bytes; NULL: no memory. */
-struct kin__letter *kin__letter_make(const void *bytes, size_t size);
+/* A cast with a copy of its bytes, at the expense of sender if that is metered; NULL: a plain
+ * thread. 0, KIN_BUDGET, -ENOMEM. */
+int kin__letter_make(struct kin__task *sender, const void *bytes, size_t size,
+                     struct kin__letter **out);
 void kin__letter_free(struct kin__letter *letter);
 static inline const void *kin__letter_bytes(const struct kin__letter *letter)
 {

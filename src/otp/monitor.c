@@ -30,26 +30,40 @@ static void tell_at_once(struct kin__watch *watch, struct kin__party *watcher, u
                                status);
 }
 
+struct kin__watch *kin__monitor_make(struct kin__task *self, struct kin__party **mine, int *rc)
+{
+    struct kin__watch *watch = kin__watch_make(KIN__WATCH_MONITOR, 0, rc);
+    if (!watch)
+        return NULL;
+    *mine = kin__party_self(self);
+    if (!*mine) {
+        kin__watch_unmake(watch);
+        *rc = -ENOMEM;
+        return NULL;
+    }
+    kin__watch_out_locked(watch, *mine);
+    kin__party_unlock(*mine);
+    return watch;
+}
+
 int kin_monitor(struct kin_addr who, struct kin_monitor_ref *out)
 {
     struct kin__task *self = kin__task_self();
-    struct kin_outcome how = {KIN_SEV_OK, 0, 0, 0};
+    struct kin_outcome how = {KIN_SEV_OK, 0, 0, 0, ""};
     struct kin__party *target = NULL;
-    int rc = KIN_NOPROC;
+    int rc;
     if (!out)
         return -EINVAL;
     if (!self)
         return KIN_NOTASK;
-    kin__entry_check(self);
-    struct kin__watch *watch = kin__watch_make(KIN__WATCH_MONITOR, who.id);
-    struct kin__party *mine = watch ? kin__party_self(self) : NULL;
-    if (!mine) {
-        kin__watch_unmake(watch);
-        return -ENOMEM;
-    }
-    kin__watch_out_locked(watch, mine);
-    kin__party_unlock(mine);
+    kin__entry_turn(self);
+    struct kin__party *mine;
+    struct kin__watch *watch = kin__monitor_make(self, &mine, &rc);
+    if (!watch)
+        return rc;
+    watch->target = who.id;
     uint64_t ref = watch->ref; /* once the target knows it, it may be over at any moment */
+    rc = KIN_NOPROC;
     if (who.node == 0 && who.id != 0)
         target = kin__party_need(who.id, kin__task_sched(self), &rc, &how);
     if (target) {
@@ -68,7 +82,7 @@ int kin_monitor(struct kin_addr who, struct kin_monitor_ref *out)
 int kin_demonitor(struct kin_monitor_ref ref)
 {
     struct kin__party *watcher;
-    kin__entry_check_self();
+    kin__entry_turn_self();
     struct kin__watch *watch = kin__watch_lock(ref.id, &watcher);
     if (!watch)
         return KIN_STALE;
@@ -92,6 +106,17 @@ static bool is_revoked(uint64_t ref)
     return kin__load_relaxed(&frame->name) != ref; /* relaxed: under the lock */
 }
 
+/* Its Down, if that is in the lane: the reference leads there. */
+static struct kin__note *find_down(struct kin__party *party, uint64_t ref)
+{
+    struct kin__frame *frame = kin__frame_at(KIN__FRAME_WATCH, ref);
+    struct kin__watch *watch = KIN__CONTAINER_OF(frame, struct kin__watch, frame);
+    (void)party;
+    return !is_revoked(ref) && kin__list_is_linked(&watch->note.link) ? &watch->note : NULL;
+}
+
+static const struct kin__note_kind down_kind = {is_down_of, find_down, is_revoked};
+
 int kin_wait_down(struct kin_monitor_ref ref, struct kin_info *out, kin_time deadline)
 {
     struct kin__task *self = kin__task_self();
@@ -113,7 +138,7 @@ int kin_wait_down(struct kin_monitor_ref ref, struct kin_info *out, kin_time dea
         rc = -EPERM;
     kin__party_unlock(mine);
     if (rc == 0)
-        rc = kin__note_wait(mine, is_down_of, ref.id, is_revoked, deadline, &note);
+        rc = kin__note_wait(mine, &down_kind, ref.id, deadline, &note);
     if (rc < 0)
         return rc;
     *out = note->info;
@@ -128,6 +153,14 @@ static bool is_exit_or_lease(const struct kin__note *note, uint64_t arg)
     (void)arg;
     return note->info.kind == KIN_INFO_EXIT || note->info.kind == KIN_INFO_LEASE;
 }
+
+/* The first; Downs are not looked at, however many there are. */
+static struct kin__note *find_exit_or_lease(struct kin__party *party, uint64_t arg)
+{
+    return kin__note_look_others_locked(party, is_exit_or_lease, arg);
+}
+
+static const struct kin__note_kind other_kind = {is_exit_or_lease, find_exit_or_lease, NULL};
 
 /* Puts aside what the caller may still look at, and gives back what it looked at before. */
 static void keep(struct kin__party *party, struct kin__note *note)
@@ -154,7 +187,7 @@ int kin_wait_info(struct kin_info *out, kin_time deadline)
         return -ENOMEM;
     kin__party_unlock(mine);
     keep(mine, NULL);
-    rc = kin__note_wait(mine, is_exit_or_lease, 0, NULL, deadline, &note);
+    rc = kin__note_wait(mine, &other_kind, 0, deadline, &note);
     if (rc < 0)
         return rc;
     *out = note->info;

@@ -124,8 +124,9 @@ static void note_used(struct kin__party *party)
 struct kin__party *kin__party_lock(uint64_t task)
 {
     struct kin__party *party = task ? party_at(task) : NULL;
-    /* relaxed: a hint that spares the lock; whoever knows of the party's making sees it */
-    if (!party || kin__load_relaxed(&party->task) != task)
+    /* A hint that spares the lock; whoever knows of the party's making sees it. Pairs with the
+     * releases in fill_locked and leave_and_unlock: who finds it over sees what the task did. */
+    if (!party || kin__load_acquire(&party->task) != task)
         return NULL;
     kin__party_take(party);
     if (KIN__LIKELY(kin__party_task(party) == task && !party->is_over))
@@ -149,6 +150,7 @@ static void fill_locked(struct kin__party *party, uint64_t task, struct kin__sch
     KIN__ASSERT(kin__party_task(party) == 0, "D11: the end of a task leaves nothing of its party");
     note_used(party);
     party->is_over = false;
+    party->past = 0;
     party->exit_severity = 0;
     party->exit_status = 0;
     party->sched = sched;
@@ -156,12 +158,15 @@ static void fill_locked(struct kin__party *party, uint64_t task, struct kin__sch
     party->reader = NULL;
     party->wanted = NULL;
     party->letter_newest = party->letter_oldest = 0;
+    party->letter_last = UINT64_MAX;
     party->last = NULL;
-    kin__list_init(&party->lane);
+    party->news = 0;
+    kin__list_init(&party->downs);
+    kin__list_init(&party->others);
     kin__list_init(&party->watchers);
     kin__list_init(&party->watches);
     kin__list_init(&party->names);
-    kin__store_relaxed(&party->task, task); /* relaxed: a hint, and otherwise under the lock */
+    kin__store_release(&party->task, task); /* pairs with the acquire in kin__party_lock */
     count_one(1);
 }
 
@@ -177,7 +182,7 @@ static struct kin__party *make_one(uint64_t id, struct kin__sched *sched, int *r
     struct kin__scope *scope = party ? kin__scope_lock_of(id, &task) : NULL;
     if (!scope)
         return NULL;
-    if (scope->sched != sched || is_internal(task)) {
+    if (kin__scope_sched(scope) != sched || is_internal(task)) {
         party = NULL;
     } else if (task->over) {
         *how = kin__task_outcome(task);
@@ -193,13 +198,32 @@ static struct kin__party *make_one(uint64_t id, struct kin__sched *sched, int *r
     return party;
 }
 
+/* How a task that was a party has ended, if that is still known. */
+static void look_back(uint64_t task, const struct kin__sched *sched, struct kin_outcome *how)
+{
+    struct kin__party *party = task ? party_at(task) : NULL;
+    if (!party)
+        return;
+    kin__party_take(party);
+    if (party->past == task && party->sched == sched) {
+        how->severity = (enum kin_severity)party->past_severity;
+        how->status = party->past_status;
+        how->task = task;
+    }
+    kin__party_unlock(party);
+}
+
 struct kin__party *kin__party_need(uint64_t task, struct kin__sched *sched, int *rc,
                                    struct kin_outcome *how)
 {
     struct kin__party *party = kin__party_lock(task);
-    *how = (struct kin_outcome){KIN_SEV_OK, 0, 0, 0};
-    if (KIN__UNLIKELY(!party))
-        return make_one(task, sched, rc, how);
+    *how = (struct kin_outcome){KIN_SEV_OK, 0, 0, 0, ""};
+    if (KIN__UNLIKELY(!party)) {
+        party = make_one(task, sched, rc, how);
+        if (*rc == KIN_NOPROC && how->task == 0)
+            look_back(task, sched, how);
+        return party;
+    }
     if (KIN__LIKELY(party->sched == sched)) {
         *rc = 0;
         return party;
@@ -235,16 +259,19 @@ enum kin_down_reason kin__down_reason(enum kin_severity severity)
 
 static bool is_empty_locked(const struct kin__party *party)
 {
-    return kin__list_is_empty(&party->lane) && kin__list_is_empty(&party->watchers) &&
+    return party->news == 0 && kin__list_is_empty(&party->watchers) &&
            kin__list_is_empty(&party->watches) && kin__list_is_empty(&party->names) &&
            !party->last;
 }
 
 /* Nobody's from here on. The lock is given. */
-static void leave_and_unlock(struct kin__party *party)
+static void leave_and_unlock(struct kin__party *party, const struct kin_outcome *how)
 {
     KIN__ASSERT(is_empty_locked(party), "D11: the end of a task leaves nothing of its party");
-    kin__store_relaxed(&party->task, 0); /* relaxed: a hint, and otherwise under the lock */
+    party->past = kin__party_task(party);
+    party->past_severity = (uint8_t)how->severity;
+    party->past_status = how->status;
+    kin__store_release(&party->task, 0); /* pairs with the acquire in kin__party_lock */
     kin__party_unlock(party);
     count_one(UINT64_MAX);
 }
@@ -258,17 +285,18 @@ void kin__party_end(uint64_t task, const struct kin_outcome *how)
     kin__party_take(party);
     struct kin_server *server = party->server;
     if (!server && is_empty_locked(party)) { /* as of most who have watched somebody */
-        leave_and_unlock(party);
+        leave_and_unlock(party, how);
         return;
     }
     party->is_over = true;
     kin__party_unlock(party);
     kin__names_end(party);
+    KIN__LAB_ENDS();
     if (server)
         kin__server_end(server, how);
     kin__watches_end(party, how);
     kin__party_take(party);
-    leave_and_unlock(party);
+    leave_and_unlock(party, how);
 }
 
 /* ---- what scope calls ---- */
@@ -283,7 +311,8 @@ static int exit_status(uint64_t task)
     return status;
 }
 
-static const struct kin__party_ops ops = {kin__party_end, exit_status, kin__names_close};
+static const struct kin__party_ops ops = {kin__party_end, exit_status, kin__names_close,
+                                          kin__server_holder};
 
 static void ops_install(void)
 {

@@ -8,6 +8,7 @@
  */
 #include "otp/plan.h"
 
+#include "base/lab.h"
 #include "plat/plat.h"
 
 #include <errno.h>
@@ -306,6 +307,7 @@ int64_t kin__backoff_next(const struct kin_backoff *backoff, int64_t *delay, str
     int64_t spread = (int64_t)((wide)*delay * backoff->jitter_pct / 100);
     if (spread == 0)
         return *delay;
+    KIN__LAB_DRAWS("the jitter of a backoff");
     /* from -spread to +spread, each equally likely, and never beyond the maximum */
     wide wait = (wide)*delay - spread + (wide)kin__rng_below(rng, 2 * (uint64_t)spread + 1);
     return wait > max ? max : (int64_t)wait;

@@ -62,6 +62,7 @@ struct kin__lease {
     struct kin__timer timer; /* under the shard's lock, until it is out */
     struct kin__list link;   /* in the names of its holder; under that party's lock */
     struct kin__note note;   /* that it ran out; the holder's once it was told */
+    struct kin__payer *payer; /* who made it, of a task that is metered; constant, too */
 };
 _Static_assert(offsetof(struct kin__lease, registrar) <= KIN__LINE, "a search reads one line");
 _Static_assert(sizeof(struct kin__lease) <= KIN__LEASE_BYTES, "a frame holds one");
@@ -77,6 +78,7 @@ struct shard {
 
 struct registry {
     struct kin__hash_key key; /* secret: names may come from outside */
+    struct kin__shown shown;  /* not of this table: what children of supervisors are called */
     struct shard shards[SHARDS];
 };
 
@@ -221,8 +223,10 @@ static struct place place_in(struct registry *registry, const char *text, size_t
 
 static void free_lease(struct kin__lease *lease)
 {
+    struct kin__bill bill = {lease->payer, KIN__LEASE_BYTES};
     kin__name_unref(lease->name);
     kin__block_give(KIN__FRAME_LEASE, &lease->frame);
+    kin__bill_give(bill);
 }
 
 static void note_done(struct kin__note *note)
@@ -232,19 +236,24 @@ static void note_done(struct kin__note *note)
 
 static void on_deadline(void *object, uint64_t name);
 
-/* A lease that nobody else knows so far. */
+/* A lease that nobody else knows so far, at the expense of the running task. NULL: *rc is -ENOMEM
+ * or KIN_BUDGET. */
 static struct kin__lease *make_lease(const struct registry *registry, const struct place *place,
-                                     uint64_t holder, uint64_t registrar)
+                                     uint64_t holder, uint64_t registrar, int *rc)
 {
-    struct kin__frame *frame = kin__block_take(KIN__FRAME_LEASE);
+    struct kin__bill bill;
+    struct kin__frame *frame =
+        kin__block_take_billed(KIN__FRAME_LEASE, KIN__LEASE_BYTES, &bill, rc);
     if (!frame)
         return NULL;
     struct kin__lease *lease = KIN__CONTAINER_OF(frame, struct kin__lease, frame);
-    lease->name = kin__name_make(place->text, place->size);
+    lease->name = kin__name_make(place->text, place->size, rc);
     if (!lease->name) {
         kin__block_give(KIN__FRAME_LEASE, frame);
+        kin__bill_give(bill);
         return NULL;
     }
+    lease->payer = bill.payer;
     lease->is_out = false;
     lease->hash = place->hash;
     lease->holder = holder;
@@ -302,25 +311,28 @@ static void take_out_locked(struct shard *shard, struct kin__lease *lease)
     kin__store_relaxed(&lease->frame.name, name + (UINT64_C(1) << KIN__FRAME_INDEX_BITS));
 }
 
-/* Whether it still is the lease that had this name, and its time is over. */
-static bool is_due_locked(const struct kin__lease *lease, uint64_t name)
+/* Whether it still is the lease that had this name. */
+static bool is_same_locked(const struct kin__lease *lease, uint64_t name)
 {
-    return kin__load_relaxed(&lease->frame.name) == name && /* relaxed: under the lock */
-           is_due(lease);
+    return kin__load_relaxed(&lease->frame.name) == name; /* relaxed: under the lock */
 }
 
-/* Ends the lease that had this name if its time is over, and tells its holder [REG-EXPIRE]. A
- * holder that is over is not told: the memory is for kin__names_end. */
+/* Ends the lease that had this name if its time is over, and tells its holder [REG-EXPIRE]. The
+ * party is locked before the shard, so there are two looks. What may have come in between is an end
+ * of the lease, by whoever gave it up or by another one who saw that it is over; but no renewal:
+ * who renews looks at the time under the shard's lock, and time does not go back. A holder that is
+ * over is not told: the memory is for kin__names_end. */
 static void expire(struct shard *shard, struct kin__lease *lease, uint64_t name)
 {
     kin__lock_take(&shard->lock, KIN__RANK_WAIT);
-    uint64_t holder = is_due_locked(lease, name) ? lease->holder : 0;
+    uint64_t holder = is_same_locked(lease, name) && is_due(lease) ? lease->holder : 0;
     kin__lock_give(&shard->lock, KIN__RANK_WAIT);
     if (holder == 0)
         return;
     struct kin__party *party = kin__party_lock(holder);
     kin__lock_take(&shard->lock, KIN__RANK_WAIT);
-    bool ends = is_due_locked(lease, name);
+    bool ends = is_same_locked(lease, name);
+    KIN__ASSERT(!ends || is_due(lease), "REG-EXPIRE: what has run out is not renewed");
     if (ends)
         take_out_locked(shard, lease);
     kin__lock_give(&shard->lock, KIN__RANK_WAIT);
@@ -431,7 +443,7 @@ int kin__name_register(const char *name, uint64_t holder, uint64_t registrar, in
     struct kin_outcome how;
     if (size < 0 || ttl < 0)
         return -EINVAL;
-    kin_time deadline = ttl ? kin_after(ttl) : KIN_NEVER;
+    kin_time deadline = ttl ? kin__clock_after(ttl) : KIN_NEVER;
     struct kin__sched *sched = kin__worker_self()->sched;
     struct kin__party *party = kin__party_need(holder, sched, &rc, &how);
     if (!party)
@@ -441,9 +453,9 @@ int kin__name_register(const char *name, uint64_t holder, uint64_t registrar, in
     if (!registry)
         return -ENOMEM;
     struct place place = place_in(registry, name, (size_t)size);
-    struct kin__lease *lease = make_lease(registry, &place, holder, registrar);
+    struct kin__lease *lease = make_lease(registry, &place, holder, registrar, &rc);
     if (!lease)
-        return -ENOMEM;
+        return rc;
     rc = take(&place, lease, deadline, taken_by);
     if (rc < 0)
         free_lease(lease);
@@ -536,7 +548,30 @@ void kin__names_close(struct kin__sched *sched)
     struct registry *registry = kin__xchg_acq_rel(&sched->names, NULL); /* alone: nobody runs */
     for (unsigned i = 0; registry && i < SHARDS; i++)
         empty_shard(&registry->shards[i]);
+    if (registry)
+        kin__shown_free(&registry->shown);
     kin__heap_free_lines(registry);
+}
+
+struct kin__shown *kin__names_shown(struct kin__sched *sched)
+{
+    struct registry *registry = need_registry(sched);
+    return registry ? &registry->shown : NULL;
+}
+
+bool kin__name_ring(struct kin__sched *sched, const char *name)
+{
+    struct registry *registry = registry_of(sched);
+    if (!registry)
+        return false;
+    struct place place = place_in(registry, name, strlen(name));
+    kin__lock_take(&place.shard->lock, KIN__RANK_WAIT);
+    const struct kin__lease *lease = find_locked(&place);
+    uint64_t which = lease ? lease->timer.name : 0;
+    kin__lock_give(&place.shard->lock, KIN__RANK_WAIT);
+    if (which)
+        on_deadline(place.shard, which);
+    return which != 0;
 }
 
 size_t kin__names_count(struct kin__sched *sched)
@@ -584,6 +619,12 @@ const char *kin__names_stale(struct kin__sched *sched, uint64_t *holder)
 
 int kin_register(const char *name, struct kin_addr who, int64_t ttl)
 {
+    return kin_register_or_find(name, who, ttl, NULL);
+}
+
+int kin_register_or_find(const char *name, struct kin_addr who, int64_t ttl,
+                         struct kin_addr *holder)
+{
     struct kin__task *task = kin__task_self();
     if (kin__name_check(name) < 0 || ttl < 0)
         return -EINVAL;
@@ -592,7 +633,7 @@ int kin_register(const char *name, struct kin_addr who, int64_t ttl)
         return rc;
     if (who.node != 0)
         return KIN_NOCONN;
-    return kin__name_register(name, who.id, kin__task_id(task), ttl, NULL);
+    return kin__name_register(name, who.id, kin__task_id(task), ttl, holder);
 }
 
 int kin_unregister(const char *name)
@@ -624,7 +665,7 @@ int kin_lease_renew(const char *name, int64_t ttl)
         return KIN_NOPROC;
     bool may = may_change(lease, kin__task_id(task));
     if (may)
-        set_deadline_locked(lease, kin__task_sched(task), ttl ? kin_after(ttl) : KIN_NEVER);
+        set_deadline_locked(lease, kin__task_sched(task), ttl ? kin__clock_after(ttl) : KIN_NEVER);
     kin__lock_give(&place.shard->lock, KIN__RANK_WAIT);
     return may ? 0 : -EPERM;
 }

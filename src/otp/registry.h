@@ -21,6 +21,11 @@ int kin__name_register(const char *name, uint64_t holder, uint64_t registrar, in
 /* Takes it away again on behalf of the task caller: 0; -EPERM when that neither holds nor has
  * registered it; KIN_NOPROC when nobody has it; -EINVAL. */
 int kin__name_unregister(const char *name, uint64_t caller);
+/* The names of the runtime that a program was shown; NULL: no memory. */
+struct kin__shown *kin__names_shown(struct kin__sched *sched);
+/* The timer of this name comes now, as one that was on its way when the lease was renewed; for
+ * tests. False: nobody has the name. */
+bool kin__name_ring(struct kin__sched *sched, const char *name);
 /* How many names are held, for tests and for people. What becomes of them at the end of a holder
  * and of a runtime is declared in otp/party.h. */
 size_t kin__names_count(struct kin__sched *sched);

@@ -53,6 +53,7 @@ struct kin__reply *kin__reply_make(uint64_t server)
     struct kin__reply *reply = of_frame(frame);
     kin__store_relaxed(&reply->server, server); /* relaxed: published with the first use */
     reply->is_moved = false;
+    reply->bill = (struct kin__bill){NULL, 0};
     kin__list_init(&reply->link);
     return reply;
 }
@@ -62,7 +63,9 @@ void kin__reply_free(struct kin__reply *reply)
     uint64_t ctl = kin__load_relaxed(&reply->ctl); /* relaxed: nobody opens it any more */
     /* relaxed: late names of it are answered in one way, whatever it was */
     kin__store_relaxed(&reply->ctl, (ctl & USE_MASK) | KIN__REPLY_CLOSED);
+    struct kin__bill bill = reply->bill;
     kin__block_give(KIN__FRAME_REPLY, &reply->frame);
+    kin__bill_give(bill);
 }
 
 static inline uint64_t next_use(uint64_t ctl)
@@ -187,7 +190,7 @@ int kin_reply_send(struct kin_reply *handle, const void *rep, size_t size)
         return -EINVAL;
     if (size > KIN_MESSAGE_MAX)
         return -EMSGSIZE;
-    kin__entry_check_self();
+    kin__entry_turn_self();
     return answer(handle, rep, size, 0);
 }
 
@@ -195,7 +198,7 @@ int kin_reply_abort(struct kin_reply *handle, int status)
 {
     if (!handle || status >= 0)
         return -EINVAL;
-    kin__entry_check_self();
+    kin__entry_turn_self();
     return answer(handle, NULL, 0, status);
 }
 
@@ -220,7 +223,7 @@ int kin_reply_move(struct kin_reply *handle, struct kin_reply **out)
     if (!handle || !out)
         return -EINVAL;
     struct kin__task *self = kin__task_self();
-    kin__entry_check_self();
+    kin__entry_turn_self();
     struct kin__reply *reply = find(handle);
     if (!reply)
         return KIN_STALE;
@@ -234,11 +237,18 @@ int kin_reply_move(struct kin_reply *handle, struct kin_reply **out)
     /* relaxed: constant while it is in use */
     if (!self || kin__load_relaxed(&reply->server) != kin__task_id(self))
         return -EPERM;
+    struct kin__bill bill;
+    int rc = kin__bill_take(&bill, self, KIN__REPLY_BYTES);
+    if (rc < 0)
+        return rc;
     struct kin__reply *fresh = kin__reply_make(kin__task_id(self));
-    if (!fresh)
+    if (!fresh) {
+        kin__bill_give(bill);
         return -ENOMEM;
+    }
+    fresh->bill = bill;
     struct kin__party *party = kin__party_lock(kin__task_id(self));
-    int rc = move_locked(party->server, reply, handle, fresh);
+    rc = move_locked(party->server, reply, handle, fresh);
     kin__party_unlock(party);
     if (rc < 0)
         kin__reply_free(fresh);
@@ -275,8 +285,10 @@ void kin__reply_report(struct kin__sched *sched, uint64_t server, const char *na
     char memory[384];
     struct kin__text text;
     kin__text_init(&text, memory, sizeof(memory));
-    kin__text_printf(&text, "server %llu \"%s\": a call was left without an answer",
-                     (unsigned long long)server, name ? name : "no name");
+    kin__text_str(&text, name ? "server " : "a server");
+    kin__text_printf(&text, "%s (", name ? name : "");
+    kin__task_say_id(&text, server);
+    kin__text_str(&text, "): a call was left without an answer");
     kin__report(sched, KIN_LEAKED, server, memory);
 }
 
@@ -300,7 +312,7 @@ void kin_reply_drop(struct kin_reply *handle)
     uint64_t use = name_of(handle) & USE_MASK;
     uint64_t server = kin__load_relaxed(&reply->server); /* relaxed: for the report */
     struct kin__task *self = kin__task_self();
-    kin__entry_check_self();
+    kin__entry_turn_self();
     /* pairs with the release in kin__reply_open */
     if ((kin__load_acquire(&reply->ctl) & USE_MASK) != use)
         return;

@@ -21,6 +21,7 @@
 
 #include "mem/frame.h"
 #include "otp/mailbox.h"
+#include "task/bill.h"
 
 enum kin__reply_state {
     KIN__REPLY_CLOSED = 0, /* its call is over; or it has none */
@@ -40,10 +41,11 @@ struct kin__reply {
     kin__a32 case_;
     bool is_moved;         /* the server's; then under the lock of its party */
     struct kin__list link; /* among those that were moved; under the lock of the server's party */
+    struct kin__bill bill; /* of the server, if this is not the first that it has; constant */
 };
 _Static_assert(sizeof(struct kin__reply) <= KIN__REPLY_BYTES, "a token is a frame");
 
-/* A token without a call; NULL: no memory. */
+/* A token without a call, which nobody pays for; NULL: no memory. */
 struct kin__reply *kin__reply_make(uint64_t server);
 void kin__reply_free(struct kin__reply *reply);
 /* From here on it is the right to answer this call. Under the lock of the party. */

@@ -21,6 +21,7 @@
 #include "otp/serving.h"
 
 #include "otp/registry.h"
+#include "park/peek.h"
 #include "plat/plat.h"
 #include "sched/entry.h"
 #include "scope/belongings.h"
@@ -54,6 +55,7 @@ static void destroy(struct kin_server *s)
     if (s->token)
         kin__reply_free(s->token);
     kin__server_timers_free(s);
+    kin__bill_give(s->bill);
     kin__heap_free(s);
 }
 
@@ -64,15 +66,33 @@ void kin__server_unref(struct kin_server *s)
         destroy(s);
 }
 
+/* A block of so many bytes, at the expense of the running task. NULL: *rc says why. */
+static struct kin_server *alloc_server(size_t bytes, int *rc)
+{
+    struct kin__bill bill;
+    *rc = kin__bill_take(&bill, kin__task_self(), bytes);
+    if (*rc < 0)
+        return NULL;
+    struct kin_server *s = kin__heap_alloc(bytes);
+    if (s) {
+        s->bill = bill;
+        return s;
+    }
+    kin__bill_give(bill);
+    *rc = -ENOMEM;
+    return NULL;
+}
+
 /* A block for these options, or NULL. */
 static struct kin_server *make(const struct kin_server_ops *ops,
                                const struct kin_server_options *o, const void *arg,
-                               const struct kin__server_extra *extra)
+                               const struct kin__server_extra *extra, int *rc)
 {
     size_t name_size = o->name ? strlen(o->name) + 1 : 0, bytes;
+    *rc = -ENOMEM;
     if (__builtin_add_overflow(sizeof(struct kin_server) + name_size, o->state_size, &bytes))
         return NULL;
-    struct kin_server *s = kin__heap_alloc(bytes);
+    struct kin_server *s = alloc_server(bytes, rc);
     if (!s)
         return NULL;
     s->ops = *ops;
@@ -134,6 +154,16 @@ static void start_unpublish(void *object, struct kin__waiter *waiter)
 static const struct kin__waitable start_waitable = {"server: start", start_try, start_publish,
                                                     start_unpublish};
 
+/* Of a start it is the server itself, once it has begun. */
+uint64_t kin__server_holder(const struct kin__task *waiter, const struct kin__waits *waits)
+{
+    const struct kin_server *s = waits->object;
+    uint64_t id = 0;
+    if (waits->ops != &start_waitable)
+        return kin__call_holder(waiter, waits);
+    return kin__plat_peek(&s->id, &id, sizeof(id)) ? id : 0;
+}
+
 KIN__WAITABLE_READY(start_waitable)
 {
     const struct kin_server *s = object;
@@ -151,6 +181,17 @@ bool kin__server_begin(struct kin_server *s, struct kin__task *self)
         s->start = KIN__START_BEGUN;
     kin__lock_give(&s->start_lock, KIN__RANK_WAIT);
     return begins;
+}
+
+void kin__server_watched_locked(struct kin_server *s, struct kin__party *party)
+{
+    kin__lock_take(&s->start_lock, KIN__RANK_WAIT);
+    if (s->watch && s->start == KIN__START_BEGUN) { /* else the starter takes it back */
+        s->watch->target = s->id;
+        kin__watch_in_locked(s->watch, party);
+        s->watch = NULL;
+    }
+    kin__lock_give(&s->start_lock, KIN__RANK_WAIT);
 }
 
 bool kin__server_tell_starter(struct kin_server *s, int rc)
@@ -202,7 +243,7 @@ static bool give_up(struct kin_server *s)
         return false;
     if (has_begun) {
         kin_ignore(kin_task_cancel((struct kin_task_ref){s->id}));
-        if (wait_for_end(s, kin_after(s->stop_timeout)) == KIN_TIMEOUT)
+        if (wait_for_end(s, kin__clock_after(s->stop_timeout)) == KIN_TIMEOUT)
             kin__task_overdue(kin__task_sched(kin__task_self()), s->id); /* [N2002] */
     }
     return true;
@@ -253,7 +294,8 @@ static int spawn(struct kin_nursery *n, struct kin_server *s, const struct kin_s
 /* What is wrong with the options; 0: nothing. */
 static int check(const struct kin_server_options *o)
 {
-    if (o->size != sizeof(*o) || (o->name && kin__name_check(o->name) < 0))
+    if (!KIN__SIZED(o, "kin_server_start", "SERVER_OPTIONS") ||
+        (o->name && kin__name_check(o->name) < 0))
         return -EINVAL;
     if ((unsigned)o->overflow > KIN_OVERFLOW_DROP_OLDEST || (unsigned)o->drain > KIN_DRAIN_ALL ||
         (unsigned)o->priority > KIN_PRIORITY_LOW)
@@ -269,17 +311,17 @@ static int enter(const struct kin_server_options *o)
     return rc < 0 ? rc : kin__entry_begin(kin__task_self(), needs, KIN_NEVER);
 }
 
-/* Starts a server that was made, which is given away. */
+/* Starts a server that was made, and waits until it runs. */
 static int start(struct kin_nursery *n, struct kin_server *s, const struct kin_server_options *o,
                  struct kin_addr *out, const void *site)
 {
     struct kin_task_ref ref = {0};
     s->starter_id = kin__task_id(kin__task_self());
-    kin_time deadline = o->init_timeout ? kin_after(o->init_timeout) : KIN_NEVER;
+    kin_time deadline = o->init_timeout ? kin__clock_after(o->init_timeout) : KIN_NEVER;
     bool is_kept = is_supervised(n);
     int rc = spawn(n, s, o, is_kept ? &ref : NULL, site);
     if (rc < 0) {
-        destroy(s);
+        kin__server_unref(s); /* its task's */
         return rc;
     }
     rc = wait_for_start(s, deadline);
@@ -289,36 +331,76 @@ static int start(struct kin_nursery *n, struct kin_server *s, const struct kin_s
         *out = s->taken_by;
     if (rc < 0 && is_kept)
         kin__task_forget(ref.id);
+    return rc;
+}
+
+/* The start has failed: so is the monitor gone, and what it was told. */
+static void watch_no_more(struct kin_server *s, struct kin__party *mine, uint64_t ref)
+{
+    kin__lock_take(&s->start_lock, KIN__RANK_WAIT);
+    struct kin__watch *watch = s->watch;
+    s->watch = NULL;
+    kin__lock_give(&s->start_lock, KIN__RANK_WAIT);
+    if (watch)
+        kin__watch_abandon(watch, mine);
+    else
+        (void)kin_demonitor((struct kin_monitor_ref){ref}); /* it had become the server's */
+}
+
+/* The same with a monitor, if somebody wants one. The server is given away. */
+static int start_watched(struct kin_nursery *n, struct kin_server *s,
+                         const struct kin_server_options *o, struct kin_addr *out,
+                         const struct kin__server_birth *birth)
+{
+    struct kin_monitor_ref *monitor = birth->monitor;
+    struct kin__party *mine = NULL;
+    uint64_t ref = 0;
+    int rc = 0;
+    if (monitor) {
+        s->watch = kin__monitor_make(kin__task_self(), &mine, &rc);
+        ref = s->watch ? s->watch->ref : 0;
+    }
+    if (rc < 0)
+        kin__server_unref(s); /* its task's */
+    else
+        rc = start(n, s, o, out, birth->site);
+    if (rc == 0 && monitor)
+        monitor->id = ref;
+    else if (ref)
+        watch_no_more(s, mine, ref);
     kin__server_unref(s);
     return rc;
 }
 
 static const struct kin_server_options defaults = KIN_SERVER_OPTIONS_INIT;
 
+int kin__server_start(struct kin_nursery *n, const struct kin_server_ops *ops,
+                      const struct kin_server_options *options, const void *arg,
+                      const struct kin__server_birth *birth, struct kin_addr *out)
+{
+    const struct kin_server_options *o = options ? options : &defaults;
+    int rc = !n || !ops || !out ? -EINVAL : enter(o);
+    struct kin_server *s = rc < 0 ? NULL : make(ops, o, arg, birth->extra, &rc);
+    if (s)
+        return start_watched(n, s, o, out, birth);
+    give_back(birth->extra, arg);
+    return rc;
+}
+
 int kin_server_start(struct kin_nursery *n, const struct kin_server_ops *ops,
                      const struct kin_server_options *options, const void *arg,
                      struct kin_addr *out)
 {
-    const struct kin_server_options *o = options ? options : &defaults;
-    if (!n || !ops || !out)
-        return -EINVAL;
-    int rc = enter(o);
-    if (rc < 0)
-        return rc;
-    struct kin_server *s = make(ops, o, arg, NULL);
-    return s ? start(n, s, o, out, __builtin_return_address(0)) : -ENOMEM;
+    struct kin__server_birth birth = {NULL, NULL, __builtin_return_address(0)};
+    return kin__server_start(n, ops, options, arg, &birth, out);
 }
 
-int kin__server_start(struct kin_nursery *n, const struct kin_server_ops *ops,
-                      const struct kin_server_options *options, const void *arg,
-                      const struct kin__server_extra *extra, struct kin_addr *out)
+int kin_server_start_monitor(struct kin_nursery *n, const struct kin_server_ops *ops,
+                             const struct kin_server_options *options, const void *arg,
+                             struct kin_addr *out, struct kin_monitor_ref *monitor)
 {
-    int rc = !n || !out ? -EINVAL : enter(options);
-    struct kin_server *s = rc < 0 ? NULL : make(ops, options, arg, extra);
-    if (s)
-        return start(n, s, options, out, __builtin_return_address(0));
-    give_back(extra, arg);
-    return rc < 0 ? rc : -ENOMEM;
+    struct kin__server_birth birth = {NULL, monitor, __builtin_return_address(0)};
+    return monitor ? kin__server_start(n, ops, options, arg, &birth, out) : -EINVAL;
 }
 
 /* ---- the end ---- */
@@ -430,7 +512,7 @@ int kin_server_stop(struct kin_addr server, int reason, kin_time deadline)
 
 enum kin_server_state kin_server_state(struct kin_addr server)
 {
-    kin__entry_check_self();
+    kin__entry_turn_self();
     struct kin__party *party = server.node == 0 ? kin__party_lock(server.id) : NULL;
     if (!party)
         return KIN_SERVER_STOPPED;
@@ -439,6 +521,16 @@ enum kin_server_state kin_server_state(struct kin_addr server)
         state = (enum kin_server_state)party->server->state;
     kin__party_unlock(party);
     return state;
+}
+
+uint64_t kin_server_dropped(struct kin_addr server)
+{
+    kin__entry_turn_self();
+    struct kin__party *party = server.node == 0 ? kin__party_lock(server.id) : NULL;
+    uint64_t dropped = party && party->server ? party->server->dropped : 0;
+    if (party)
+        kin__party_unlock(party);
+    return dropped;
 }
 
 void kin__server_post(uint64_t server, struct kin__note *note)
@@ -462,7 +554,7 @@ int kin_server_stop_self(struct kin_server *s, int status)
     if (!s || status > 0)
         return -EINVAL;
     struct kin__task *self = kin__task_self();
-    kin__entry_check_self();
+    kin__entry_turn_self();
     if (!self || self != s->task)
         return -EPERM;
     s->is_stopping = true;
@@ -478,6 +570,11 @@ uint64_t kin__server_id(const struct kin_server *s)
 struct kin_addr kin__server_addr(const struct kin_server *s)
 {
     return (struct kin_addr){0, s->id};
+}
+
+const char *kin__server_name(const struct kin_server *s)
+{
+    return s->name;
 }
 
 void *kin__server_state_of(struct kin_server *s)

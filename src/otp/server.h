@@ -49,17 +49,26 @@ struct kin__server_extra {
  * do not wait for letters that came before them meanwhile. */
 #define KIN__SERVER_LATER 2
 
-/* kin_server_start with an extra, which is kept until the server is over. arg is taken over,
- * whatever comes: on_start gets it, or on_unused. */
+/* How a server is started by the inside. */
+struct kin__server_birth {
+    const struct kin__server_extra *extra; /* kept until the server is over */
+    struct kin_monitor_ref *monitor; /* NULL, or as kin_server_start_monitor has it */
+    const void *site;                /* the code on whose behalf it is spawned */
+};
+
+/* kin_server_start with an extra. arg is taken over, whatever comes: on_start gets it, or
+ * on_unused. */
 int kin__server_start(struct kin_nursery *n, const struct kin_server_ops *ops,
                       const struct kin_server_options *options, const void *arg,
-                      const struct kin__server_extra *extra, struct kin_addr *out);
+                      const struct kin__server_birth *birth, struct kin_addr *out);
 
 /* ---- for the server's own task, in a callback ---- */
 
 /* Where it is. */
 uint64_t kin__server_id(const struct kin_server *s);
 struct kin_addr kin__server_addr(const struct kin_server *s);
+/* Under which name it was registered; NULL: it has none. */
+const char *kin__server_name(const struct kin_server *s);
 void *kin__server_state_of(struct kin_server *s);
 /* After KIN__SERVER_LATER: it is RUNNING, and kin_server_start returns 0. Once. */
 void kin__server_started(struct kin_server *s);

@@ -4,10 +4,11 @@
  *
  * Each round takes one thing, in this order:
  *
+ *     a stop          asked for by kin_server_stop or by a cancellation: nothing that callbacks
+ *                     bring about, be it without end, is taken before it [GS-STOP-BEGIN]
  *     on_continue     if the callback before asked for it: before any message
  *     infos           notes that can be read and timers that are due, sorted by (time, kind,
  *                     subject) [GS-INFO-SORT] [SINV-4]
- *     a stop          asked for by kin_server_stop or by a cancellation
  *     a letter        the oldest
  *     nothing         it parks, no longer than until the first timer; without one it rests
  *
@@ -26,11 +27,14 @@
 #include "park/rest.h"
 #include "plat/plat.h"
 #include "base/bits.h"
+#include "base/text.h"
 #include "sched/entry.h"
+#include "sched/report.h"
 #include "scope/belongings.h"
 #include "scope/scope.h"
 
 #include <errno.h>
+#include <string.h>
 
 /* ---- what a callback returns ---- */
 
@@ -40,11 +44,35 @@ static void end(struct kin_server *s, int status)
     s->status = status;
 }
 
-static __attribute__((noinline)) void judge_slow(struct kin_server *s, int rc)
+/* A callback has returned what means nothing: says which one of whom, and what. What it counts as:
+ * the server ends with it. */
+static __attribute__((noinline)) int reject(const struct kin_server *s, const char *callback,
+                                            int rc)
+{
+    char memory[512];
+    struct kin__text text;
+    kin__text_init(&text, memory, sizeof(memory));
+    kin__text_printf(&text, "server %s%s", s->name ? s->name : "", s->name ? " (" : "");
+    kin__task_say_id(&text, s->id);
+    kin__text_printf(&text, "%s: %s returned %d, which is ", s->name ? ")" : "", callback, rc);
+    kin__text_str(&text, rc > 0 ? "neither 0, KIN_CONTINUE nor an error: it ends with -EBADMSG"
+                                : "no error that anybody knows: it ends with that");
+    rc = rc > 0 ? -EBADMSG : rc;
+    kin__report(s->sched, rc, s->id, memory);
+    return rc;
+}
+
+/* What a callback has returned, if that is neither 0 nor anything out of the ordinary. */
+static int examined(const struct kin_server *s, const char *callback, int rc)
+{
+    bool is_known = rc < 0 ? strcmp(kin_status_name(rc), "unknown") != 0 : rc <= KIN_CONTINUE;
+    return is_known ? rc : reject(s, callback, rc);
+}
+
+static __attribute__((noinline)) void judge_slow(struct kin_server *s, const char *callback, int rc)
 {
     bool is_cancel = rc == KIN_CANCELLED && !s->extra && kin_cancelled();
-    if (rc > KIN_CONTINUE)
-        rc = -EBADMSG;
+    rc = examined(s, callback, rc);
     if (rc < 0 && !is_cancel)
         end(s, rc); /* [GS-STOPPED] */
     else if (s->is_stopping)
@@ -56,16 +84,16 @@ static __attribute__((noinline)) void judge_slow(struct kin_server *s, int rc)
 }
 
 /* Looks at what a callback has returned. */
-static inline void judge(struct kin_server *s, int rc)
+static inline void judge(struct kin_server *s, const char *callback, int rc)
 {
     if (KIN__UNLIKELY(rc != 0 || s->is_stopping))
-        judge_slow(s, rc);
+        judge_slow(s, callback, rc);
 }
 
 void kin__server_continue(struct kin_server *s)
 {
     s->continues = false;
-    judge(s, s->ops.on_continue(s, s->memory));
+    judge(s, "on_continue", s->ops.on_continue(s, s->memory));
 }
 
 /* ---- letters ---- */
@@ -80,7 +108,11 @@ static __attribute__((noinline)) void leave_open(struct kin_server *s, int rc)
         return;
     if (rc == KIN_CANCELLED) {
         (void)kin__reply_close(s->token, KIN_STOPPING, &has_left);
-    } else if (kin__reply_close(s->token, KIN_NOREPLY, &has_left) && !has_left) {
+    } else if (kin__reply_close(s->token, KIN_NOREPLY, &has_left)) {
+        if (has_left) {
+            KIN__LAB_FORGETS(s->id); /* no harm is done; in another schedule it is */
+            return;
+        }
         kin__leaks_add(s->sched, 1);
         kin__reply_report(s->sched, s->id, s->name);
     }
@@ -108,7 +140,7 @@ static void handle_call(struct kin_server *s,
     }
     if (KIN__UNLIKELY(s->copy != NULL))
         free_copy(s);
-    judge(s, rc);
+    judge(s, "on_call", rc);
     if (KIN__UNLIKELY(kin__reply_is_open(s->token)))
         leave_open(s, rc);
 }
@@ -123,14 +155,14 @@ static void handle_cast(struct kin_server *s)
         rc = s->ops.on_cast(s, s->memory, kin__letter_bytes(letter), letter->size);
     s->cast = NULL;
     kin__letter_free(letter);
-    judge(s, rc);
+    judge(s, "on_cast", rc);
 }
 
 /* ---- infos ---- */
 
 static void handle_info(struct kin_server *s, const struct kin_info *info)
 {
-    judge(s, s->ops.on_info ? s->ops.on_info(s, s->memory, info) : 0);
+    judge(s, "on_info", s->ops.on_info ? s->ops.on_info(s, s->memory, info) : 0);
 }
 
 static void handle_note(struct kin_server *s)
@@ -147,7 +179,7 @@ static void handle_posted(struct kin_server *s)
     struct kin__note *note = s->note;
     s->note = NULL;
     if (s->extra && s->extra->on_note)
-        judge(s, s->extra->on_note(s, s->memory, note));
+        judge(s, "on_note", s->extra->on_note(s, s->memory, note));
     else
         note->done(note);
 }
@@ -156,7 +188,7 @@ static void handle_alarm(struct kin_server *s)
 {
     s->alarm_at = KIN_NEVER;
     if (s->extra->on_alarm)
-        judge(s, s->extra->on_alarm(s, s->memory));
+        judge(s, "on_alarm", s->extra->on_alarm(s, s->memory));
 }
 
 /* ---- a round ---- */
@@ -197,12 +229,6 @@ void kin__server_handle(struct kin_server *s, enum kin__server_next next)
     }
 }
 
-static bool any_note(const struct kin__note *note, uint64_t arg)
-{
-    (void)note, (void)arg;
-    return true;
-}
-
 /* Whether a note comes before a timer. */
 static bool is_before(const struct kin__note *note, const struct kin__server_timer *timer)
 {
@@ -215,13 +241,13 @@ static bool is_before(const struct kin__note *note, const struct kin__server_tim
  * ready does not take letters, so no note waits for one. */
 static enum kin__server_next take_info_locked(struct kin_server *s, struct kin__server_timer *due)
 {
-    kin__note_wanted *wanted = s->is_later ? any_note : NULL;
+    kin__note_wanted *wanted = s->is_later ? kin__note_any : NULL;
     struct kin__list *link = kin__list_pop_front(&s->posted);
     if (link) {
         s->note = KIN__CONTAINER_OF(link, struct kin__note, link);
         return KIN__NEXT_POSTED;
     }
-    if (!kin__list_is_empty(&s->party->lane)) {
+    if (s->party->news != 0) {
         const struct kin__note *first = kin__note_look_locked(s->party, wanted, 0);
         if (first && (!due || is_before(first, due))) {
             s->note = kin__note_take_locked(s->party, wanted, 0);
@@ -280,11 +306,11 @@ static __attribute__((noinline)) enum kin__server_next
 take_slow_and_unlock(struct kin_server *s, struct kin__server_timer *due, bool is_alarm)
 {
     struct kin__wakes wakes = {0};
-    enum kin__server_next next = take_info_locked(s, due);
+    enum kin__server_next next = take_stop_locked(s);
+    if (next == KIN__NEXT_NOTHING)
+        next = take_info_locked(s, due);
     if (is_alarm && next == KIN__NEXT_NOTHING)
         next = KIN__NEXT_ALARM;
-    if (next == KIN__NEXT_NOTHING)
-        next = take_stop_locked(s);
     if (next == KIN__NEXT_NOTHING) {
         if (s->state == KIN_SERVER_RUNNING || s->is_draining)
             next = take_letter_locked(s, &wakes);
@@ -300,7 +326,7 @@ take_slow_and_unlock(struct kin_server *s, struct kin__server_timer *due, bool i
 static inline bool is_plain_locked(const struct kin_server *s)
 {
     return s->state == KIN_SERVER_RUNNING && !s->is_asked && !kin__word_requests(s->task) &&
-           kin__list_is_empty(&s->party->lane) && kin__list_is_empty(&s->posted) &&
+           s->party->news == 0 && kin__list_is_empty(&s->posted) &&
            kin__list_is_empty(&s->mailbox.room);
 }
 
@@ -336,6 +362,16 @@ enum kin__server_next kin__server_take(struct kin_server *s)
     return (enum kin__server_next)s->next;
 }
 
+/* Whether it is to stop, when on_continue is next and nothing else would look. */
+static enum kin__server_next take_stop(struct kin_server *s)
+{
+    grow_older(s->task);
+    kin__party_take(s->party);
+    enum kin__server_next next = take_stop_locked(s);
+    kin__party_unlock(s->party);
+    return next;
+}
+
 /* ---- waiting ---- */
 
 /* Whether there is something to do, other than a timer. */
@@ -345,8 +381,8 @@ static bool is_ready_locked(const struct kin_server *s)
         return true;
     if (!kin__list_is_empty(&s->posted) || (s->is_asked && !s->has_heard_stop))
         return true;
-    return !kin__list_is_empty(&s->party->lane) &&
-           kin__note_look_locked(s->party, s->is_later ? any_note : NULL, 0);
+    return s->party->news != 0 &&
+           kin__note_look_locked(s->party, s->is_later ? kin__note_any : NULL, 0);
 }
 
 /* Whatever it was that came, the loop looks for it. */
@@ -496,7 +532,7 @@ static void hear(struct kin_server *s, enum kin__server_next next)
         kin__server_close(s, KIN_SERVER_DRAINING);
         kin__server_clear(s, KIN_STOPPING);
     }
-    judge(s, s->extra->on_asked(s, s->memory, how, reason));
+    judge(s, "on_asked", s->extra->on_asked(s, s->memory, how, reason));
 }
 
 /* Begins with what is next, and runs until it is to stop or rests; what the body returns. */
@@ -520,7 +556,9 @@ static int serve(struct kin_server *s, enum kin__server_next next)
             return kin__server_wind_up(s, true, KIN_CANCELLED);
         next = KIN__NEXT_NOTHING;
         if (KIN__UNLIKELY(s->continues)) {
-            kin__server_continue(s);
+            next = take_stop(s);
+            if (next == KIN__NEXT_NOTHING)
+                kin__server_continue(s);
             continue;
         }
         if (KIN__UNLIKELY(!s->was_handed || s->timers.heap.count != 0 || s->extra))
@@ -543,6 +581,7 @@ static int settle(struct kin_server *s, struct kin__task *self)
         return -ENOMEM;
     s->party = party;
     party->server = s;
+    kin__server_watched_locked(s, party);
     kin__party_unlock(party);
     int rc = s->name ? kin__name_register(s->name, s->id, s->starter_id, 0, &s->taken_by) : 0;
     return rc == KIN_NOSCOPE && kin_cancelled() ? KIN_CANCELLED : rc;
@@ -579,18 +618,16 @@ static int start_up(struct kin_server *s)
     s->is_idle_new = true;
     if (s->extra && rc == KIN__SERVER_LATER) {
         s->is_later = true;
-        rc = 0;
-        judge(s, rc);
+        judge(s, "on_start", 0);
         return 0;
     }
-    if (rc > KIN_CONTINUE)
-        rc = -EBADMSG;
+    rc = examined(s, "on_start", rc);
     if (rc < 0)
         return rc;
     set_running(s);
     if (!kin__server_tell_starter(s, 0))
         s->is_cancelled = true; /* nobody knows it */
-    judge(s, rc);
+    judge(s, "on_start", rc);
     return 0;
 }
 

@@ -7,12 +7,16 @@
  *     a callback failed, stop_self   nothing of the mailbox is handled
  *     then                           STOPPING: on_stop
  *
- * All of it is masked [GS-STOP-BEGIN] and under the stop budget. The mailbox cannot grow meanwhile,
- * so the drain ends; and when it and on_stop take longer than the server's stop timeout the server
- * is reported as stuck and its mask holds nothing back any more [D19].
+ * All of it is masked [GS-STOP-BEGIN] and under the stop budget. The drain handles what was there
+ * when it began, all of it and nothing else: the mailbox cannot grow meanwhile, news that come
+ * later are not read, and on_continue runs once after a callback that asks for it, not again
+ * because it asks itself. So the drain ends, however much its callbacks bring about. When it and
+ * on_stop take longer than the server's stop timeout the server is reported as stuck and its mask
+ * holds nothing back any more [D19].
  */
 #include "otp/serving.h"
 
+#include "plat/plat.h"
 #include "scope/scope.h"
 
 #include <errno.h>
@@ -60,7 +64,7 @@ static void arm(struct kin_server *s)
     timer->object = s->party;
     timer->name = s->id;
     s->is_timed = true;
-    kin__timer_arm(timer, s->sched, kin_after(s->stop_timeout));
+    kin__timer_arm(timer, s->sched, kin__clock_after(s->stop_timeout));
 }
 
 /* ---- the drain ---- */
@@ -69,14 +73,17 @@ static void arm(struct kin_server *s)
  * callback fails. */
 static int drain(struct kin_server *s, int status)
 {
-    /* twice: a letter each, and as many infos */
-    size_t left = s->mailbox.capacity < SIZE_MAX / 2 ? 2 * s->mailbox.capacity : SIZE_MAX;
     s->is_draining = true;
-    while (!(kin__word_requests(s->task) & KIN__UNMASKABLE)) { /* ends: left goes down */
+    kin__party_take(s->party);
+    kin__note_last_call_locked(s->party);
+    kin__party_unlock(s->party);
+    /* ends: of what was there one goes each time, and nothing is added */
+    while (!(kin__word_requests(s->task) & KIN__UNMASKABLE)) {
         if (s->continues) {
             kin__server_continue(s);
+            s->continues = false;
         } else {
-            enum kin__server_next next = left-- > 0 ? kin__server_take(s) : KIN__NEXT_NOTHING;
+            enum kin__server_next next = kin__server_take(s);
             if (next == KIN__NEXT_NOTHING)
                 break;
             kin__server_handle(s, next);
@@ -91,7 +98,7 @@ static int drain(struct kin_server *s, int status)
 static bool has_mail(struct kin_server *s)
 {
     kin__party_take(s->party);
-    bool has = s->mailbox.count != 0 || !kin__list_is_empty(&s->party->lane) || s->continues;
+    bool has = s->mailbox.count != 0 || s->party->news != 0 || s->continues;
     kin__party_unlock(s->party);
     return has;
 }
@@ -101,7 +108,7 @@ static bool has_mail(struct kin_server *s)
 /* Runs on_stop, if it is to run [GS-DRAIN-DONE]. */
 static void stop(struct kin_server *s, int status)
 {
-    struct kin_outcome why = {KIN_SEV_OK, 0, 0, s->id};
+    struct kin_outcome why = {KIN_SEV_OK, 0, 0, s->id, ""};
     if (!s->has_started || s->has_stopped)
         return;
     s->has_stopped = true;

@@ -6,12 +6,15 @@
  * that is due, in the order of (deadline, id), sorted in among the other infos [GS-INFO-SORT]. One
  * that is set by another timer's callback, for a time that has passed, is due after the next
  * letter: a callback which does that for ever does not keep letters out.
+ *
+ * Timers and their tables are memory of the server's task.
  */
 #include "otp/serving.h"
 
 #include "base/hash.h"
 #include "plat/plat.h"
 #include "sched/entry.h"
+#include "scope/belongings.h"
 
 #include <errno.h>
 
@@ -21,6 +24,12 @@
 static struct kin__server_timer *of_node(struct kin__heap_node *node)
 {
     return KIN__CONTAINER_OF(node, struct kin__server_timer, node);
+}
+
+static void give(void *memory)
+{
+    if (memory)
+        kin__free(memory);
 }
 
 /* Where the timer with this id is noted, or would be. */
@@ -33,21 +42,23 @@ static struct kin__server_timer **place_of(const struct kin__server_timers *time
     return place;
 }
 
-/* Room for more. */
-static int grow(struct kin__server_timers *timers)
+/* Room for more, at the expense of the server's task. */
+static int grow(struct kin__server_timers *timers, struct kin__task *task)
 {
+    int rc = 0;
     size_t cap = timers->heap.cap ? 2 * timers->heap.cap : TIMERS_FIRST;
     if (cap > TIMERS_MAX)
         return KIN_FULL;
-    struct kin__heap_node **slots = kin__heap_alloc(cap * sizeof(struct kin__heap_node *));
-    struct kin__server_timer **buckets = kin__heap_alloc(cap * sizeof(struct kin__server_timer *));
-    if (!slots || !buckets) {
-        kin__heap_free(slots);
-        kin__heap_free(buckets);
-        return -ENOMEM;
+    struct kin__heap_node **slots =
+        kin__alloc(task, cap * sizeof(struct kin__heap_node *), &rc);
+    struct kin__server_timer **buckets =
+        slots ? kin__alloc(task, cap * sizeof(struct kin__server_timer *), &rc) : NULL;
+    if (!buckets) {
+        give(slots);
+        return rc;
     }
-    kin__heap_free(kin__heap_move(&timers->heap, slots, cap));
-    kin__heap_free(timers->buckets);
+    give(kin__heap_move(&timers->heap, slots, cap));
+    give(timers->buckets);
     timers->buckets = buckets;
     for (size_t i = 0; i < timers->heap.count; i++) {
         struct kin__server_timer *timer = of_node(timers->heap.slots[i]);
@@ -79,16 +90,16 @@ void kin__server_timer_take(struct kin_server *s, struct kin__server_timer *time
     info->u.timeout.deadline = timer->node.key;
     info->u.timeout.id = timer->node.seq;
     remove_at(&s->timers, place_of(&s->timers, timer->node.seq));
-    kin__heap_free(timer);
+    kin__free(timer);
 }
 
 void kin__server_timers_free(struct kin_server *s)
 {
     struct kin__heap_node *node;
     while ((node = kin__heap_pop(&s->timers.heap))) /* ends: one fewer each time */
-        kin__heap_free(of_node(node));
-    kin__heap_free(s->timers.heap.slots);
-    kin__heap_free(s->timers.buckets);
+        kin__free(of_node(node));
+    give(s->timers.heap.slots);
+    give(s->timers.buckets);
 }
 
 /* ---- the public face ---- */
@@ -99,7 +110,7 @@ static int check(const struct kin_server *s, uint64_t id)
     if (!s || id == 0)
         return -EINVAL;
     struct kin__task *task = kin__task_self();
-    kin__entry_check_self();
+    kin__entry_turn_self();
     return task && task == s->task ? 0 : -EPERM;
 }
 
@@ -114,11 +125,11 @@ int kin_server_timer_set(struct kin_server *s, uint64_t id, kin_time at)
     if (timer) {
         kin__heap_remove(&timers->heap, &timer->node);
     } else {
-        if (timers->heap.count == timers->heap.cap && (rc = grow(timers)) < 0)
+        if (timers->heap.count == timers->heap.cap && (rc = grow(timers, s->task)) < 0)
             return rc;
-        timer = kin__heap_alloc(sizeof(*timer));
+        timer = kin__alloc(s->task, sizeof(*timer), &rc);
         if (!timer)
-            return -ENOMEM;
+            return rc;
         timer->node.seq = id;
         *place_of(timers, id) = timer;
     }
@@ -138,6 +149,6 @@ int kin_server_timer_cancel(struct kin_server *s, uint64_t id)
     if (!timer)
         return KIN_STALE;
     remove_at(&s->timers, place);
-    kin__heap_free(timer);
+    kin__free(timer);
     return 0;
 }

@@ -9,6 +9,7 @@
 #include "otp/mailbox.h"
 #include "otp/reply.h"
 #include "otp/server.h"
+#include "otp/watch.h"
 #include "scope/budget.h"
 
 #define KIN__REQUEST_SMALL 128u /* bytes of a request that need no memory of their own */
@@ -50,6 +51,7 @@ struct kin__server_timers {
 };
 
 struct kin_server {
+    struct kin__bill bill; /* constant: who started it pays */
     /* constant once the task has begun */
     struct kin_server_ops ops;
     const struct kin__server_extra *extra;
@@ -71,6 +73,7 @@ struct kin_server {
     int32_t start_rc;
     struct kin_addr taken_by;
     struct kin__waiter *starter; /* parked until start is DONE */
+    struct kin__watch *watch;    /* the starter's monitor, which has no target yet; NULL: none */
     kin__a32 refs;               /* its task's, its starter's */
 
     /* under the lock of the party */
@@ -78,6 +81,7 @@ struct kin_server {
     bool is_asked;  /* kin_server_stop was called, */
     bool is_timed;  /* (the timer of the party is armed) */
     int32_t reason; /* with this reason */
+    uint64_t dropped; /* casts that newer ones have pushed out */
     struct kin__mailbox mailbox;
     struct kin__list posted; /* notes of its own kind, oldest first */
     struct kin__list moved;  /* tokens */
@@ -121,12 +125,17 @@ struct kin_server {
 void kin__server_unref(struct kin_server *s);
 /* The task has begun. False: the starter has given up, and it must not. */
 bool kin__server_begin(struct kin_server *s, struct kin__task *self);
+/* Gives the starter's monitor, if there is one, its target: the party of the server, locked. */
+void kin__server_watched_locked(struct kin_server *s, struct kin__party *party);
 /* The start is done: lets the starter go. False: it has gone, or has been told before. */
 bool kin__server_tell_starter(struct kin_server *s, int rc);
 /* Empties the box: casts go, callers get a status. */
 void kin__server_clear(struct kin_server *s, int status);
 
 /* ---- letters (call.c) ---- */
+
+/* kin__server_holder of a call. */
+uint64_t kin__call_holder(const struct kin__task *waiter, const struct kin__waits *waits);
 
 /* Takes a letter that is in no list over as what is next. */
 void kin__server_open_locked(struct kin_server *s, struct kin__letter *letter);
@@ -136,7 +145,7 @@ void kin__server_open_locked(struct kin_server *s, struct kin__letter *letter);
 int kin__server_main(void *arg);
 /* When the body is over, or never ran. */
 void kin__server_cleanup(void *arg);
-/* Takes what is next: an info, a letter, and, unless it drains, a timer or that it is to stop. */
+/* Takes what is next: that it is to stop or a timer, unless it drains; an info; a letter. */
 enum kin__server_next kin__server_take(struct kin_server *s);
 /* Runs on_continue, and the callback for what was taken, and looks at what they return. */
 void kin__server_continue(struct kin_server *s);

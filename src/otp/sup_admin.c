@@ -8,6 +8,7 @@
  * wait for a start or an end hangs on its child with the token of the call, which was moved. A list
  * of children is a block that travels with the answer, and is the caller's once the answer is.
  */
+#include "otp/registry.h"
 #include "otp/supervisor.h"
 
 #include "plat/plat.h"
@@ -74,12 +75,11 @@ static struct kin__kid *complete(struct kin__sup *sup, struct kin__order *order,
             spec.arg = given->arg;
             spec.arg_size = given->arg_size;
         }
-        if (given->name)
-            spec.name = given->name;
-        struct kin__kid *whole = kin__child_make(&spec);
-        *rc = whole ? 0 : -ENOMEM;
+        struct kin__kid *whole = kin__child_make_named(
+            &spec, given->named ? given->named : sup->template_->named, rc);
         if (!whole)
             return NULL;
+        *rc = -EINVAL;
         kin__child_unmake(given);
         order->child = given = whole;
     }
@@ -88,7 +88,7 @@ static struct kin__kid *complete(struct kin__sup *sup, struct kin__order *order,
         *rc = -EINVAL;
         return NULL;
     }
-    for (const char *const *on = given->depends_on; on && *on; on++) {
+    for (const char *const *on = (const char *const *)given->depends_on; *on; on++) {
         if (!kin__child_by_name(sup, *on))
             return NULL;
     }
@@ -173,16 +173,23 @@ static struct kin_child_counts counts_of(const struct kin__sup *sup)
                                      .stopped = sup->specs - sup->running - sup->restarting};
 }
 
-/* A block with what is to be said about the first children; NULL: no memory. */
+/* A block with what is to be said about the first children; NULL: no memory. Their names are
+ * shown: the children may be gone before anybody reads it [SINV-6]. */
 static struct kin_child_info *list_children(struct kin__sup *sup, size_t count)
 {
-    struct kin_child_info *infos = kin__heap_alloc(count * sizeof(*infos));
+    struct kin__shown *shown = kin__names_shown(sup->sched);
+    struct kin_child_info *infos = shown ? kin__heap_alloc(count * sizeof(*infos)) : NULL;
     size_t i = 0;
     if (!infos)
         return NULL;
     for (struct kin__list *link = sup->order.next; i < count; link = link->next) {
         const struct kin__kid *child = kin__child_of(link);
-        infos[i++] = (struct kin_child_info){.name = child->name,
+        const char *name = child->named ? kin__name_show(shown, child->named) : NULL;
+        if (child->named && !name) {
+            kin__heap_free(infos);
+            return NULL;
+        }
+        infos[i++] = (struct kin_child_info){.name = name,
                                              .state = kin__child_shown(child),
                                              .restart = child->restart,
                                              .restarts = child->restarts,
@@ -295,7 +302,7 @@ static int place_named(struct kin_addr sup, enum kin__order_kind kind, const cha
         return -EINVAL;
     if (!kin__task_self())
         return KIN_NOTASK;
-    kin__entry_check_self();
+    kin__entry_turn_self();
     int rc = place(sup, order_make(kind, name), &answer, deadline);
     if (rc == 0 && out)
         *out = answer.addr;
@@ -311,16 +318,17 @@ int kin_supervisor_start_child(struct kin_addr sup, const struct kin_child_spec 
         return -EINVAL;
     if (!kin__task_self())
         return KIN_NOTASK;
-    kin__entry_check_self();
+    kin__entry_turn_self();
     struct kin__order *order = order_make(KIN__ORDER_START, NULL);
     if (!order)
         return -ENOMEM;
-    order->child = kin__child_make(spec ? spec : &nothing);
+    int rc;
+    order->child = kin__child_make(spec ? spec : &nothing, &rc);
     if (!order->child) {
         order_free(order);
-        return -ENOMEM;
+        return rc;
     }
-    int rc = place(sup, order, &answer, deadline);
+    rc = place(sup, order, &answer, deadline);
     if (rc == 0)
         *out = answer.addr;
     return rc;
@@ -336,7 +344,7 @@ int kin_supervisor_terminate_addr(struct kin_addr sup, struct kin_addr child, ki
     struct kin__answer answer;
     if (!kin__task_self())
         return KIN_NOTASK;
-    kin__entry_check_self();
+    kin__entry_turn_self();
     struct kin__order *order = order_make(KIN__ORDER_TERMINATE_ADDR, NULL);
     if (order)
         order->addr = child;
@@ -362,7 +370,7 @@ ssize_t kin_supervisor_which_children(struct kin_addr sup, struct kin_child_info
         return -EINVAL;
     if (!kin__task_self())
         return KIN_NOTASK;
-    kin__entry_check_self();
+    kin__entry_turn_self();
     struct kin__order *order = order_make(KIN__ORDER_WHICH, NULL);
     if (order)
         order->cap = cap;
@@ -384,7 +392,7 @@ int kin_supervisor_count_children(struct kin_addr sup, struct kin_child_counts *
         return -EINVAL;
     if (!kin__task_self())
         return KIN_NOTASK;
-    kin__entry_check_self();
+    kin__entry_turn_self();
     int rc = place(sup, order_make(KIN__ORDER_COUNT, NULL), &answer, deadline);
     if (rc == 0)
         *out = answer.counts;

@@ -14,6 +14,7 @@
 #include "otp/supervisor.h"
 
 #include "plat/plat.h"
+#include "scope/belongings.h"
 #include "scope/capability.h"
 #include "scope/scope.h"
 
@@ -23,6 +24,7 @@
 #include <string.h>
 
 #define LOOK_AGAIN KIN_MS(10) /* for the end of a child that could not be watched */
+#define SHUTDOWN_DEFAULT KIN_SEC(5)
 
 int64_t kin__sup_report_ns = KIN_SEC(5);
 
@@ -37,6 +39,8 @@ static void post_result(void *arg)
         if (self->flags & KIN__TASK_FAILED)
             child->start_status = self->status;
         child->start_panicked = (self->flags & KIN__TASK_PANICKED) != 0;
+        if (self->flags & KIN__TASK_FAILED)
+            kin__child_keep_words(child, kin__words_said(self, self->status));
         self->flags &= (uint16_t)~KIN__TASK_KEPT; /* nobody will ask it by its name any more */
     }
     kin__server_post(child->sup->id, &child->note); /* from here on the child may be gone */
@@ -50,8 +54,10 @@ static int start_main(void *arg)
     child->start_status = KIN_CANCELLED;
     int rc = child->start(&child->sup->nursery, child->arg, &addr);
     bool is_nobody = addr.id == 0 || addr.id == child->sup->id || addr.node != 0;
-    if (rc > 0 || (rc == 0 && is_nobody))
+    if (rc > 0 || (rc == 0 && is_nobody)) {
+        kin__child_tell_start(child, rc);
         rc = -EBADMSG;
+    }
     child->start_addr = addr;
     child->start_status = rc;
     return 0;
@@ -111,6 +117,17 @@ void kin__child_start(struct kin__kid *child)
     kin__server_post(child->sup->id, &child->note);
 }
 
+/* The code that has spawned a task, as long as its frame is there. */
+static const void *site_of(uint64_t id)
+{
+    struct kin__task *task;
+    struct kin__scope *scope = kin__scope_lock_of(id, &task);
+    const void *site = scope ? task->site : NULL;
+    if (scope)
+        kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
+    return site;
+}
+
 /* The supervisor at this address, if the child is one: a reference. */
 static struct kin__sup *take_below(struct kin__sup *sup, uint64_t id)
 {
@@ -136,6 +153,7 @@ bool kin__child_adopt(struct kin__kid *child)
     child->addr = child->start_addr;
     child->task = child->addr.id;
     child->below = take_below(sup, child->task);
+    child->site = site_of(child->task);
     int rc = kin_monitor(child->addr, &child->ref);
     if (rc == 0) {
         kin__child_set(child, KIN__CHILD_RUNNING, false);
@@ -148,7 +166,7 @@ bool kin__child_adopt(struct kin__kid *child)
     child->is_blind = true;
     (void)kin_task_cancel((struct kin_task_ref){child->task});
     (void)kin__task_kill(child->task);
-    kin__sup_alarm_set(sup, &child->alarm, kin_after(LOOK_AGAIN));
+    kin__sup_alarm_set(sup, &child->alarm, kin__clock_after(LOOK_AGAIN));
     return false;
 }
 
@@ -160,7 +178,7 @@ bool kin__child_is_gone(struct kin__kid *child)
     if (scope)
         kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
     if (!is_over)
-        kin__sup_alarm_set(child->sup, &child->alarm, kin_after(LOOK_AGAIN));
+        kin__sup_alarm_set(child->sup, &child->alarm, kin__clock_after(LOOK_AGAIN));
     return is_over;
 }
 
@@ -194,6 +212,13 @@ void kin__child_rested(struct kin__kid *child)
 
 /* ---- stopping ---- */
 
+/* How long it may take to stop. A supervisor takes as long as its children do. */
+static kin_time patience_for(const struct kin__kid *child)
+{
+    int64_t most = child->shutdown ? child->shutdown : child->below ? KIN_NEVER : SHUTDOWN_DEFAULT;
+    return most == KIN_NEVER ? KIN_NEVER : kin__clock_after(most);
+}
+
 void kin__child_stop(struct kin__kid *child)
 {
     if (child->is_blind)
@@ -204,8 +229,7 @@ void kin__child_stop(struct kin__kid *child)
         return;
     }
     child->asked = KIN__CHILD_CANCELLED;
-    kin__sup_alarm_set(child->sup, &child->alarm,
-                       child->shutdown == KIN_NEVER ? KIN_NEVER : kin_after(child->shutdown));
+    kin__sup_alarm_set(child->sup, &child->alarm, patience_for(child));
     (void)kin_task_cancel((struct kin_task_ref){child->task});
 }
 
@@ -213,7 +237,7 @@ void kin__child_hurry(struct kin__kid *child)
 {
     if (child->asked <= KIN__CHILD_CANCELLED) {
         child->asked = KIN__CHILD_KILLED;
-        kin__sup_alarm_set(child->sup, &child->alarm, kin_after(kin__sup_report_ns));
+        kin__sup_alarm_set(child->sup, &child->alarm, kin__clock_after(kin__sup_report_ns));
         (void)kin__task_kill(child->task);
     } else if (child->asked == KIN__CHILD_KILLED) {
         child->asked = KIN__CHILD_REPORTED;

@@ -42,7 +42,8 @@ void kin__sup_unref(struct kin__sup *sup)
 /* What is wrong with the options; 0: nothing. */
 static int check_options(const struct kin_supervisor_options *o)
 {
-    if (o->size != sizeof(*o) || o->window < 0 || (unsigned)o->strategy > KIN_TEMPLATE ||
+    if (!KIN__SIZED(o, "kin_supervisor_start", "SUPERVISOR_OPTIONS") || o->window < 0 ||
+        (unsigned)o->strategy > KIN_TEMPLATE ||
         (unsigned)o->escalation > KIN_ESCALATION_RESET ||
         (unsigned)o->auto_shutdown > KIN_AUTO_SHUTDOWN_ALL ||
         (unsigned)o->on_child_stopped > KIN_STOPPED_ESCALATE)
@@ -65,6 +66,8 @@ static struct kin__sup *sup_make(const struct kin_supervisor_options *o, struct 
     sup->on_child_stopped = o->on_child_stopped;
     sup->max_children = o->max_children;
     sup->reset_backoff = o->reset_backoff;
+    sup->on_event = o->on_event;
+    sup->event_arg = o->event_arg;
     kin__list_init(&sup->order);
     kin__list_init(&sup->below);
     kin__list_init(&sup->late);
@@ -79,12 +82,13 @@ static struct kin__sup *sup_make(const struct kin_supervisor_options *o, struct 
     return NULL;
 }
 
-/* One child more. 0 or -ENOMEM. */
+/* One child more. 0, -ENOMEM, KIN_BUDGET. */
 static int add_child(struct kin__sup *sup, const struct kin_child_spec *spec, size_t index)
 {
-    struct kin__kid *child = kin__sup_reserve(sup) ? kin__child_make(spec) : NULL;
+    int rc = -ENOMEM;
+    struct kin__kid *child = kin__sup_reserve(sup) ? kin__child_make(spec, &rc) : NULL;
     if (!child)
-        return -ENOMEM;
+        return rc;
     child->index = index;
     kin__child_enter(sup, child);
     return 0;
@@ -116,8 +120,9 @@ static int take_children(struct kin__sup *sup, const struct kin_child_spec *chil
                                                               : add_children(sup, children, count);
     if (count > 1)
         return -EINVAL;
-    sup->template_ = count ? kin__child_make(&children[0]) : NULL;
-    return count && !sup->template_ ? -ENOMEM : 0;
+    int rc = 0;
+    sup->template_ = count ? kin__child_make(&children[0], &rc) : NULL;
+    return count && !sup->template_ ? rc : 0;
 }
 
 /* As much as its starter may share, where a task has what it was given and nothing else. */
@@ -129,8 +134,10 @@ static void share(struct kin_server_options *options)
     options->budget = kin__half_of(&left);
 }
 
-int kin_supervisor_start(struct kin_nursery *n, const struct kin_supervisor_options *options,
-                         const struct kin_child_spec *children, size_t count, struct kin_addr *out)
+/* What both public calls do. */
+static int start(struct kin_nursery *n, const struct kin_supervisor_options *options,
+                 const struct kin_child_spec *children, size_t count, struct kin_addr *out,
+                 struct kin__server_birth *birth)
 {
     static const struct kin_supervisor_options defaults = KIN_SUPERVISOR_OPTIONS_INIT;
     const struct kin_supervisor_options *o = options ? options : &defaults;
@@ -155,11 +162,28 @@ int kin_supervisor_start(struct kin_nursery *n, const struct kin_supervisor_opti
     server.stop_timeout = KIN_NEVER; /* its children say how long it takes */
     if (kin__profile_is_strict(sched))
         share(&server);
-    rc = kin__server_start(n, &kin__sup_ops, &server, sup, &kin__sup_extra, out);
+    birth->extra = &kin__sup_extra;
+    rc = kin__server_start(n, &kin__sup_ops, &server, sup, birth, out);
     /* pairs with the release of the supervisor; a starter that is killed may be too early */
     uint64_t failed = kin__load_acquire(&sup->failed);
     if (rc < 0 && o->failed_child && failed < count)
         *o->failed_child = children[failed].name;
     kin__sup_unref(sup);
     return rc;
+}
+
+int kin_supervisor_start(struct kin_nursery *n, const struct kin_supervisor_options *options,
+                         const struct kin_child_spec *children, size_t count, struct kin_addr *out)
+{
+    struct kin__server_birth birth = {NULL, NULL, __builtin_return_address(0)};
+    return start(n, options, children, count, out, &birth);
+}
+
+int kin_supervisor_start_monitor(struct kin_nursery *n,
+                                 const struct kin_supervisor_options *options,
+                                 const struct kin_child_spec *children, size_t count,
+                                 struct kin_addr *out, struct kin_monitor_ref *monitor)
+{
+    struct kin__server_birth birth = {NULL, monitor, __builtin_return_address(0)};
+    return monitor ? start(n, options, children, count, out, &birth) : -EINVAL;
 }

@@ -3,14 +3,16 @@
  * The records of a supervisor's children: how they are made, counted, and found by name and by
  * task.
  *
- * A record is one block with everything that its spec pointed at behind it. Both tables and the
- * heap of alarms have room for every child from the moment that it is entered, so that nothing that
- * happens to it later needs memory.
+ * A record is one block with everything that its spec pointed at behind it, but for its name, which
+ * others may keep. Both tables and the heap of alarms have room for every child from the moment
+ * that it is entered, so that nothing that happens to it later needs memory.
  */
 #include "otp/supervisor.h"
 
 #include "plat/plat.h"
+#include "scope/belongings.h"
 
+#include <errno.h>
 #include <string.h>
 
 #define CHAINS_FIRST 8u
@@ -27,7 +29,8 @@ bool kin__child_spec_is_valid(const struct kin_child_spec *spec, enum kin_strate
         return false;
     if (is_template && spec->depends_on && *spec->depends_on)
         return false;
-    if ((unsigned)spec->restart > KIN_ESCALATE || spec->shutdown < KIN_BRUTAL)
+    if ((unsigned)spec->restart > KIN_ESCALATE || spec->shutdown < KIN_BRUTAL ||
+        spec->window < 0)
         return false;
     if (spec->significant &&
         (spec->restart == KIN_PERMANENT || auto_shutdown == KIN_AUTO_SHUTDOWN_NEVER))
@@ -50,7 +53,7 @@ static size_t size_of(const struct kin_child_spec *spec, size_t *count)
     size += rounded(spec->arg_size);
     for (*count = 0; on && on[*count]; ++*count)
         size += strlen(on[*count]) + 1;
-    size = rounded(size + (spec->name ? strlen(spec->name) + 1 : 0));
+    size = rounded(size);
     return size + (*count + 1) * sizeof(char *);
 }
 
@@ -76,23 +79,44 @@ static void copy_spec(struct kin__kid *child, const struct kin_child_spec *spec,
     for (size_t i = 0; i < count; i++)
         table[i] = put_string(&at, spec->depends_on[i]);
     child->depends_on = table; /* the last of it is NULL: the block was zero */
-    child->name = spec->name ? put_string(&at, spec->name) : NULL;
     child->start = spec->start;
     child->restart = spec->restart;
-    child->shutdown = spec->shutdown ? spec->shutdown : KIN_SEC(5);
+    child->shutdown = spec->shutdown;
     child->is_significant = spec->significant;
     child->backoff = spec->backoff;
+    child->has_limit = spec->max_restarts != 0;
 }
 
-struct kin__kid *kin__child_make(const struct kin_child_spec *spec)
+struct kin__kid *kin__child_make_named(const struct kin_child_spec *spec, struct kin__name *name,
+                                       int *rc)
 {
     size_t count;
     size_t size = size_of(spec, &count);
-    struct kin__kid *child = size ? kin__heap_alloc(size) : NULL;
+    *rc = -ENOMEM;
+    struct kin__kid *child = size ? kin__alloc(kin__task_self(), size, rc) : NULL;
     if (!child)
         return NULL;
+    child->named = name ? kin__name_ref(name) : NULL; /* [SINV-6] */
+    child->name = name ? name->text : NULL;
     copy_spec(child, spec, size, count);
     kin__list_init(&child->waiters);
+    if (child->has_limit &&
+        !kin__history_init(&child->history, spec->max_restarts, spec->window)) {
+        kin__child_unmake(child);
+        *rc = -ENOMEM;
+        return NULL;
+    }
+    return child;
+}
+
+struct kin__kid *kin__child_make(const struct kin_child_spec *spec, int *rc)
+{
+    struct kin__name *name =
+        spec->name ? kin__name_make(spec->name, strlen(spec->name), rc) : NULL;
+    if (spec->name && !name)
+        return NULL;
+    struct kin__kid *child = kin__child_make_named(spec, name, rc);
+    kin__name_unref(name); /* the record has one */
     return child;
 }
 
@@ -105,15 +129,24 @@ struct kin_child_spec kin__child_spec(const struct kin__kid *child)
                                    .restart = child->restart,
                                    .shutdown = child->shutdown,
                                    .significant = child->is_significant,
-                                   .depends_on = child->depends_on,
-                                   .backoff = child->backoff};
+                                   .depends_on = (const char *const *)child->depends_on,
+                                   .backoff = child->backoff,
+                                   .max_restarts = !child->has_limit ? 0
+                                                   : child->history.max ? child->history.max
+                                                                        : KIN_NO_RESTARTS,
+                                   .window = child->history.window};
 }
 
 void kin__child_unmake(struct kin__kid *child)
 {
-    if (child && child->below)
+    if (!child)
+        return;
+    if (child->below)
         kin__sup_unref(child->below);
-    kin__heap_free(child);
+    kin__heap_free(child->text);
+    kin__history_fini(&child->history);
+    kin__name_unref(child->named);
+    kin__free(child);
 }
 
 /* ---- tables ---- */
@@ -215,11 +248,47 @@ void kin__child_enter(struct kin__sup *sup, struct kin__kid *child)
 {
     child->sup = sup;
     child->rank = ++sup->rank_last;
-    child->depends_on = NULL; /* the order says it all */
     kin__list_push_back(&sup->order, &child->order);
     if (has_own_name(child))
         name_enter(child);
     sup->specs++;
+    sup->dependent += child->depends_on[0] != NULL;
+}
+
+/* ---- dependencies ---- */
+
+/* One that was down for good has gone, and one that had done what it was for is not missed. */
+static void leave_dependents(struct kin__kid *child)
+{
+    struct kin__sup *sup = child->sup;
+    sup->dependent -= child->depends_on[0] != NULL;
+    if (sup->dependent == 0 || sup->mode == KIN__SUP_CLOSING || child->rest != KIN__REST_DONE ||
+        !child->name)
+        return;
+    KIN__LIST_EACH(link, &sup->order) {
+        for (const char **on = kin__child_of(link)->depends_on; *on; on++) {
+            if (strcmp(*on, child->name) == 0)
+                *on = "";
+        }
+    }
+}
+
+/* Whether nobody is going to start it. One that ended well, or declined, has done what it was for;
+ * one that never was started is on its way. */
+static bool is_down(const struct kin__kid *child)
+{
+    return child->state == KIN__CHILD_REST && !child->is_wanted &&
+           child->rest != KIN__REST_DONE && child->rest != KIN__REST_FRESH;
+}
+
+const char *kin__child_lacks(const struct kin__kid *child)
+{
+    for (const char *const *on = (const char *const *)child->depends_on; *on; on++) {
+        const struct kin__kid *other = **on ? kin__child_by_name(child->sup, *on) : NULL;
+        if (**on && (!other || is_down(other)))
+            return *on;
+    }
+    return NULL;
 }
 
 void kin__child_remove(struct kin__kid *child)
@@ -236,6 +305,7 @@ void kin__child_remove(struct kin__kid *child)
     kin__list_remove(&child->order);
     if (child->is_late)
         kin__list_remove(&child->late);
+    leave_dependents(child);
     if (has_own_name(child)) {
         struct kin__kid **at = name_chain(sup, child->name);
         while (*at != child) /* ends: it is there */

@@ -37,11 +37,11 @@
  *                When nobody is left the nursery is joined and the server ends with sup->status
  *
  * A child that panicked or was cancelled by somebody else stays at rest, and no plan starts it
- * either [SINV-2]; likewise one that somebody terminated.
+ * either [SINV-2]; likewise one that somebody terminated. Nor is a child started again that depends
+ * on one of these: it is blocked until that one is started by hand, or a plan finds it up.
  */
 #include "otp/supervisor.h"
 
-#include "base/text.h"
 #include "plat/plat.h"
 #include "scope/scope.h"
 
@@ -146,9 +146,11 @@ static void finish(struct kin__sup *sup)
     int status = sup->status;
     kin_nursery_cancel(&sup->nursery, KIN_CANCELLED); /* whom start functions left behind */
     kin_ignore(kin_nursery_join(&sup->nursery, NULL));
+    kin__handle_empty(kin__handle_of(&sup->nursery));
     struct kin__list *link;
     while ((link = kin__list_first(&sup->order))) /* ends: one fewer each time */
         kin__child_remove(kin__child_of(link));
+    kin__sup_tell_rest(sup);
     *(struct kin__sup **)kin__server_state_of(s) = NULL;
     if (!sup->has_started)
         tell_above(sup, false);
@@ -186,8 +188,55 @@ static void begin_plan(struct kin__kid *child, kin_time at)
         if (other->rank < plan.first)
             break;
         if (kin__plan_has(plan, other->rank) && other->state == KIN__CHILD_REST &&
-            other->rest == KIN__REST_DONE)
+            (other->rest == KIN__REST_DONE || other->rest == KIN__REST_BLOCKED))
             kin__child_set(other, KIN__CHILD_REST, true);
+    }
+}
+
+/* Starts a child that is wanted, unless somebody it depends on stays down: then so does the child.
+ * False: it does. */
+static bool start_again(struct kin__kid *child)
+{
+    const char *other = kin__child_lacks(child);
+    if (!other) {
+        kin__child_start(child);
+        return true;
+    }
+    KIN__ASSERT(!is_passing(child), "SUP-PLAN-RESTART: such a child depends on nobody, or is gone");
+    leave_be(child, KIN__REST_BLOCKED);
+    child->sup->has_blocked = true;
+    kin__sup_tell(child, KIN_EVENT_BLOCKED, 0, other);
+    return false;
+}
+
+/* Whether the plan that is under way will come to a child. */
+static bool plan_comes_to(const struct kin__sup *sup, const struct kin__kid *child)
+{
+    if (sup->phase == KIN__PLAN_NONE || !kin__plan_has(sup->plan, child->rank))
+        return false;
+    return sup->phase != KIN__PLAN_STARTS ||
+           (sup->cursor != &sup->order && kin__child_of(sup->cursor)->rank < child->rank);
+}
+
+/* A child has been started: those that were not because of it are, now, or in the turn that the
+ * plan has for them. */
+static void unblock(struct kin__sup *sup)
+{
+    if (!sup->has_blocked || sup->mode != KIN__SUP_RUNNING)
+        return;
+    sup->has_blocked = false;
+    KIN__LIST_EACH(link, &sup->order) {
+        struct kin__kid *child = kin__child_of(link);
+        if (child->state != KIN__CHILD_REST || child->rest != KIN__REST_BLOCKED || child->is_wanted)
+            continue;
+        if (kin__child_lacks(child)) {
+            sup->has_blocked = true;
+            continue;
+        }
+        child->rest = KIN__REST_DONE;
+        kin__child_set(child, KIN__CHILD_REST, true);
+        if (!plan_comes_to(sup, child))
+            kin__child_start(child);
     }
 }
 
@@ -200,7 +249,7 @@ static void schedule(struct kin__kid *child, kin_time at, kin_time now)
     kin__child_set(child, KIN__CHILD_REST, true);
     if (!is_group(sup)) {
         if (at <= now)
-            kin__child_start(child);
+            (void)start_again(child);
         else
             kin__sup_alarm_set(sup, &child->alarm, at);
     } else if (sup->phase == KIN__PLAN_STARTS && sup->cursor == &child->order) {
@@ -222,12 +271,16 @@ static void exhaust(struct kin__kid *child, kin_time now)
         tell_lab(sup, child->severity, KIN__LAB_LEAVES_BE);
         /* pairs with the acquire in child_ended of the supervisor above */
         kin__store_release(&sup->is_quiet, sup->escalation == KIN_ESCALATION_STOP);
+        kin__sup_tell(child, KIN_EVENT_EXHAUSTED, 0, NULL);
         child->rest = KIN__REST_FAILED;
         kin__child_set(child, KIN__CHILD_REST, false);
         close_down(sup, KIN_EXHAUSTED);
         return;
     }
     kin__history_clear(&sup->history);
+    kin__history_clear(&child->history);
+    if (child->has_limit)
+        (void)kin__history_add(&child->history, now);
     tell_lab(sup, child->severity, KIN__LAB_FORGIVES);
     if (kin__history_add(&sup->history, now))
         tell_lab(sup, child->severity, KIN__LAB_RESTARTS);
@@ -235,7 +288,9 @@ static void exhaust(struct kin__kid *child, kin_time now)
     if (now - sup->reset_at > 2 * (sup->history.window < KIN_NEVER / 4 ? sup->history.window
                                                                        : KIN_NEVER / 4))
         sup->reset_delay = 0;
-    sup->reset_at = now + kin__backoff_next(backoff, &sup->reset_delay, &sup->rng);
+    int64_t delay = kin__backoff_next(backoff, &sup->reset_delay, &sup->rng);
+    sup->reset_at = now + delay;
+    kin__sup_tell(child, KIN_EVENT_RESET, delay, NULL);
     schedule(child, sup->reset_at, now);
 }
 
@@ -245,27 +300,22 @@ static void restart(struct kin__kid *child)
 {
     struct kin__sup *sup = child->sup;
     kin_time now = kin__clock_now();
-    if (!kin__history_add(&sup->history, now)) {
+    if (!is_group(sup) && kin__child_lacks(child)) {
+        (void)start_again(child); /* nobody is started: that counts for nothing */
+        return;
+    }
+    bool is_too_many = child->has_limit && !kin__history_add(&child->history, now);
+    if (is_too_many || !kin__history_add(&sup->history, now)) {
         exhaust(child, now);
         return;
     }
     tell_lab(sup, child->severity, KIN__LAB_RESTARTS);
-    schedule(child, now + kin__backoff_next(&child->backoff, &child->delay, &sup->rng), now);
+    int64_t delay = kin__backoff_next(&child->backoff, &child->delay, &sup->rng);
+    kin__sup_tell(child, KIN_EVENT_RESTART, delay, NULL);
+    schedule(child, now + delay, now);
 }
 
 /* ---- ends of children ---- */
-
-/* A permanent child is lost to a cancel or a panic [D7]. */
-static void report_lost(const struct kin__kid *child)
-{
-    char memory[256];
-    struct kin__text text;
-    kin__text_init(&text, memory, sizeof(memory));
-    kin__text_printf(&text, "the permanent child %s %s, and is not started again",
-                     child->name ? child->name : "without a name",
-                     child->severity == KIN_SEV_PANIC ? "panicked" : "was cancelled");
-    kin__report(child->sup->sched, child->status, child->addr.id, memory);
-}
 
 /* A significant child has ended for good: perhaps that is the end of the supervisor. */
 static void shut_down_with(struct kin__sup *sup)
@@ -284,13 +334,13 @@ static void judge(struct kin__kid *child)
     bool is_lost = child->severity >= KIN_SEV_CANCELLED; /* [SINV-2] */
     bool is_significant = child->is_significant;
     bool is_stopping = sup->phase == KIN__PLAN_STOPS && kin__plan_has(sup->plan, child->rank);
-    if (is_lost && child->restart == KIN_PERMANENT)
-        report_lost(child);
     if (is_stopping && (verdict == KIN__VERDICT_RESTART ||
                         (verdict == KIN__VERDICT_KEEP && child->severity == KIN_SEV_OK &&
                          !is_significant))) {
         child->rest = KIN__REST_DONE;
         kin__child_set(child, KIN__CHILD_REST, true); /* the plan was about to ask it */
+        if (child->severity > KIN_SEV_OK)
+            kin__sup_tell(child, KIN_EVENT_RESTART, 0, NULL);
         return;
     }
     if (verdict == KIN__VERDICT_RESTART) {
@@ -299,6 +349,10 @@ static void judge(struct kin__kid *child)
     }
     tell_lab(sup, child->severity, KIN__LAB_LEAVES_BE);
     int status = child->status;
+    if (verdict == KIN__VERDICT_ESCALATE || verdict == KIN__VERDICT_STOP)
+        kin__sup_tell(child, KIN_EVENT_ESCALATED, 0, NULL);
+    else if (child->severity > KIN_SEV_OK)
+        kin__sup_tell(child, KIN_EVENT_STOPPED, 0, NULL); /* that it is lost, too [D7] */
     leave_be(child, is_lost ? KIN__REST_LOST
                             : child->severity == KIN_SEV_OK ? KIN__REST_DONE : KIN__REST_FAILED);
     if (verdict == KIN__VERDICT_ESCALATE)
@@ -333,6 +387,8 @@ static void child_ended(struct kin__kid *child, enum kin_severity severity, int 
     bool was_asked = child->asked != KIN__CHILD_UNASKED || is_terminated;
     child->severity = severity;
     child->status = status;
+    child->has_not_started = false;
+    kin__child_keep_text(child);
     /* pairs with the release in exhaust */
     child->is_quiet = child->below && kin__load_acquire(&child->below->is_quiet);
     if (kin__clock_now() - child->started_at >= sup->history.window)
@@ -399,6 +455,7 @@ static void start_ended(struct kin__kid *child)
     bool was_asked = child->asked != KIN__CHILD_UNASKED || is_terminated;
     child->status = child->start_status;
     child->severity = child->start_panicked ? KIN_SEV_PANIC : KIN_SEV_ERROR;
+    child->has_not_started = true;
     child->is_quiet = false;
     kin__child_rested(child);
     child->asked = KIN__CHILD_UNASKED;
@@ -441,7 +498,10 @@ static void start_succeeded(struct kin__kid *child)
         child->restarts++;
     child->asked = KIN__CHILD_UNASKED;
     if (!was_asked) {
+        if (was_wanted)
+            kin__sup_tell(child, KIN_EVENT_STARTED, 0, NULL);
         kin__child_answer_start(child, 0);
+        unblock(sup);
         return;
     }
     /* It came too late: it is asked in its turn, or now. */
@@ -506,10 +566,8 @@ static void go_on_restarting(struct kin__sup *sup)
             break;
         if (child->state == KIN__CHILD_STARTING)
             return;
-        if (child->state == KIN__CHILD_REST && child->is_wanted) {
-            kin__child_start(child);
+        if (child->state == KIN__CHILD_REST && child->is_wanted && start_again(child))
             return;
-        }
     }
     sup->phase = KIN__PLAN_NONE;
 }
@@ -633,7 +691,7 @@ static void ring(struct kin__kid *child)
     } else if (child->state != KIN__CHILD_REST) {
         kin__child_hurry(child);
     } else if (child->is_wanted) {
-        kin__child_start(child);
+        (void)start_again(child);
     }
 }
 

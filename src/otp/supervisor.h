@@ -7,6 +7,7 @@
  *     sup_table.c    records of children, and how they are found by name and by task
  *     sup_admin.c    the calls of others
  *     sup_start.c    kin_supervisor_start
+ *     sup_event.c    what others hear of it: reports, and the hook of the options
  *
  * Everything here belongs to the supervisor's task, but for what is said to be otherwise.
  */
@@ -17,6 +18,7 @@
 #include "base/heap.h"
 #include "base/list.h"
 #include "base/rng.h"
+#include "otp/intern.h"
 #include "otp/plan.h"
 #include "otp/server.h"
 
@@ -36,7 +38,9 @@ enum kin__child_rest {
     KIN__REST_DONE,       /* it ended well, or declined: a plan starts it again with the others */
     KIN__REST_LOST,       /* it panicked or was cancelled: a plan leaves it alone [SINV-2] */
     KIN__REST_TERMINATED, /* somebody asked for that: likewise */
-    KIN__REST_FAILED      /* a start by hand failed, or it failed and is not restarted: likewise */
+    KIN__REST_FAILED,     /* a start by hand failed, or it failed and is not restarted: likewise */
+    KIN__REST_BLOCKED     /* it was to be started, and somebody it depends on was down: it is
+                             started when that one is, and a plan tries again */
 };
 
 /* How far the shutdown of a child has come [D10]. */
@@ -84,13 +88,16 @@ struct kin__kid {
     struct kin__heap_node alarm; /* in sup->alarms: the next step of the shutdown, or a restart */
 
     /* the spec; the strings and the argument are in the same block */
-    const char *name; /* NULL: it has none */
+    const char *name;        /* NULL: it has none; the text of */
+    struct kin__name *named; /* a count on it */
     kin_child_start_fn *start;
     const void *arg;
     size_t arg_size;
-    const char *const *depends_on; /* of a child that is not adopted yet; NULL: none */
-    int64_t shutdown;
+    const char **depends_on; /* names, NULL at the end; "" for one that ended well and has gone */
+    int64_t shutdown; /* 0: as its kind says */
     struct kin_backoff backoff;
+    struct kin__history history; /* of its own restarts, if has_limit */
+    bool has_limit;
     enum kin_restart restart;
     bool is_significant;
 
@@ -111,6 +118,9 @@ struct kin__kid {
     unsigned restarts;
     int status; /* how it ended last, */
     enum kin_severity severity;
+    bool has_not_started; /* or why it could not be started */
+    const void *site;     /* the code that has spawned it; NULL: not known */
+    char *text;           /* what it said when it failed; NULL: nothing */
     int64_t delay;       /* of the last backoff */
     kin_time started_at; /* when it was last adopted */
     struct kin__order *order_start; /* who waits for its start */
@@ -170,6 +180,8 @@ struct kin__sup {
     uint64_t alarm_seq;
     size_t specs, active, running, restarting; /* how many children: all, not at rest, as shown */
     size_t significant; /* how many that are significant run or are restarting */
+    size_t dependent;   /* how many children depend on somebody */
+    bool has_blocked;   /* some may be at rest because of whom they depend on */
 
     enum kin__sup_mode mode;
     bool has_started;      /* it has been RUNNING */
@@ -181,6 +193,13 @@ struct kin__sup {
     kin_time plan_at; /* not before then does it start anybody */
     struct kin__heap_node plan_alarm;
     struct kin__list late; /* STARTING: children that ended meanwhile, the first one first */
+
+    /* what others hear */
+    kin_supervisor_event_fn *on_event;
+    void *event_arg;
+    kin_time reports_at; /* when the window of reports began, in which there were */
+    unsigned reports;    /* so many; */
+    uint64_t left_out;   /* and those that were one too many since the last one */
 };
 
 static inline struct kin__kid *kin__child_of(struct kin__list *link)
@@ -200,9 +219,12 @@ void kin__sup_unref(struct kin__sup *sup);
 /* Whether a spec makes sense for such a supervisor. */
 bool kin__child_spec_is_valid(const struct kin_child_spec *spec, enum kin_strategy strategy,
                               enum kin_auto_shutdown auto_shutdown);
-/* A record with copies of what the spec points at; of no supervisor yet. spec may lack a start.
- * NULL: no memory. */
-struct kin__kid *kin__child_make(const struct kin_child_spec *spec);
+/* A record with copies of what the spec points at; of no supervisor yet, and at the expense of the
+ * running task until it is unmade. spec may lack a start. NULL: *rc is -ENOMEM or KIN_BUDGET. */
+struct kin__kid *kin__child_make(const struct kin_child_spec *spec, int *rc);
+/* The same with a name that somebody has already, or NULL, instead of the spec's. */
+struct kin__kid *kin__child_make_named(const struct kin_child_spec *spec, struct kin__name *name,
+                                       int *rc);
 void kin__child_unmake(struct kin__kid *child);
 /* Its spec again, with the strings of the record. */
 struct kin_child_spec kin__child_spec(const struct kin__kid *child);
@@ -220,6 +242,8 @@ void kin__child_task_leave(struct kin__kid *child);
 /* Changes where it stands, and what is counted of that. */
 void kin__child_set(struct kin__kid *child, enum kin__child_state state, bool is_wanted);
 enum kin_child_state kin__child_shown(const struct kin__kid *child);
+/* The name of a child that it depends on and that stays down; NULL: there is none. */
+const char *kin__child_lacks(const struct kin__kid *child);
 void kin__sup_alarm_set(struct kin__sup *sup, struct kin__heap_node *alarm, kin_time at);
 void kin__sup_alarm_off(struct kin__sup *sup, struct kin__heap_node *alarm);
 
@@ -252,6 +276,21 @@ struct kin_budget kin__half_of(const struct kin_budget *left);
 bool kin__sup_terminate(struct kin__kid *child);
 /* What a callback ends with: goes on with whatever is under way, and sets the alarm. */
 int kin__sup_go_on(struct kin__sup *sup);
+
+/* ---- sup_event.c ---- */
+
+/* Tells the hook, and whoever gets reports, what was decided about a child. delay: until it is
+ * started again; other: of KIN_EVENT_BLOCKED, the name of whom it waits for. */
+void kin__sup_tell(struct kin__kid *child, enum kin_supervisor_event_kind kind, int64_t delay,
+                   const char *other);
+/* By the task that starts the child: its start function has returned what means nothing. */
+void kin__child_tell_start(const struct kin__kid *child, int rc);
+/* The supervisor is about to end: how many reports were left out. */
+void kin__sup_tell_rest(struct kin__sup *sup);
+/* Keeps what the task of the child has left: how it explained its end. It is over. */
+void kin__child_keep_text(struct kin__kid *child);
+/* The same of a start that failed; by the task that starts it. */
+void kin__child_keep_words(struct kin__kid *child, const char *words);
 
 /* ---- sup_admin.c ---- */
 

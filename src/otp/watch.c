@@ -43,8 +43,10 @@ void kin__watch_rewind(void)
 
 static void give_back(struct kin__watch *watch)
 {
+    struct kin__bill bill = watch->bill;
     count_one(UINT64_MAX);
     kin__block_give(KIN__FRAME_WATCH, &watch->frame);
+    kin__bill_give(bill);
 }
 
 static struct kin__watch *watch_of_note(struct kin__note *note)
@@ -95,13 +97,16 @@ static void note_done(struct kin__note *note)
     kin__watch_let_go(what);
 }
 
-struct kin__watch *kin__watch_make(enum kin__watch_kind kind, uint64_t target)
+struct kin__watch *kin__watch_make(enum kin__watch_kind kind, uint64_t target, int *rc)
 {
-    struct kin__frame *frame = kin__block_take(KIN__FRAME_WATCH);
+    struct kin__bill bill;
+    struct kin__frame *frame =
+        kin__block_take_billed(KIN__FRAME_WATCH, KIN__WATCH_BYTES, &bill, rc);
     if (!frame)
         return NULL;
     struct kin__watch *watch = KIN__CONTAINER_OF(frame, struct kin__watch, frame);
     count_one(1);
+    watch->bill = bill;
     watch->target = target;
     watch->kind = (uint8_t)kind;
     watch->policy = 0;
@@ -195,7 +200,7 @@ static void leave_target(struct kin__watch *watch, struct kin__party *watcher, u
 bool kin__watch_revoke_and_unlock(struct kin__watch *watch, struct kin__party *watcher)
 {
     bool was_pending = kin__list_is_linked(&watch->link_out);
-    bool was_told = kin__note_remove_locked(&watch->note);
+    bool was_told = kin__note_remove_locked(watcher, &watch->note);
     uint64_t target = watch->target;
     struct kin__let_go what = {NULL, NULL};
     kin__list_remove(&watch->link_out);
@@ -263,6 +268,7 @@ static void tell_watchers(struct kin__party *party, const struct kin_outcome *ho
         end.vt = (uint64_t)kin__clock_now(); /* one moment for all of them */
     while ((link = kin__list_pop_front(&watchers))) { /* ends: one fewer each time */
         struct kin__watch *watch = KIN__CONTAINER_OF(link, struct kin__watch, link_in);
+        KIN__LAB_ENDS();
         if (watch->kind == KIN__WATCH_MONITOR)
             tell_down(watch, &end);
         else
@@ -296,10 +302,9 @@ static void drop_notes(struct kin__party *party)
         if (note)
             note->done(note);
         kin__party_take(party);
-        struct kin__list *link = kin__list_first(&party->lane);
-        note = link ? KIN__CONTAINER_OF(link, struct kin__note, link) : NULL;
+        note = kin__note_look_locked(party, kin__note_any, 0);
         if (note)
-            (void)kin__note_remove_locked(note);
+            (void)kin__note_remove_locked(party, note);
         kin__party_unlock(party);
     } while (note);
 }

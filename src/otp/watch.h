@@ -27,6 +27,7 @@
 
 #include "mem/frame.h"
 #include "otp/party.h"
+#include "task/bill.h"
 
 #define KIN__WATCH_IN 1u
 #define KIN__WATCH_OUT 2u
@@ -54,11 +55,13 @@ struct kin__watch {
     struct kin__list link_in;  /* among the target's watchers; under the target's lock */
     struct kin__list link_out; /* among the watcher's watches until it has fired; under its lock */
     struct kin__note note;     /* the news; in the watcher's lane once it has fired */
+    struct kin__bill bill;     /* of the task that made the monitor or link; constant */
 };
 _Static_assert(sizeof(struct kin__watch) <= KIN__WATCH_BYTES, "a frame holds a watch");
 
-/* A new one, held by OUT alone and linked nowhere; NULL: no memory. */
-struct kin__watch *kin__watch_make(enum kin__watch_kind kind, uint64_t target);
+/* A new one, held by OUT alone and linked nowhere, at the expense of the running task. NULL: *rc is
+ * -ENOMEM or KIN_BUDGET. */
+struct kin__watch *kin__watch_make(enum kin__watch_kind kind, uint64_t target, int *rc);
 /* Nobody knows it. */
 void kin__watch_unmake(struct kin__watch *watch);
 /* Gives it to its watcher, who will be told: the party is locked, and not over. */
@@ -73,6 +76,10 @@ static inline uint64_t kin__watch_name(const struct kin__watch *watch)
 {
     return kin__load_relaxed(&watch->frame.name); /* relaxed: under the watcher's lock, or ours */
 }
+
+/* A monitor of the running task, whose target is not known yet: kin__watch_in_locked gives it one,
+ * kin__watch_abandon takes it back. NULL: as kin__watch_make. */
+struct kin__watch *kin__monitor_make(struct kin__task *self, struct kin__party **mine, int *rc);
 
 /* The watch with this name, its watcher locked; NULL: there is none any more. It may have let OUT
  * go already if it is the FIRST of a link. */

@@ -11,6 +11,7 @@
 #define KIN_PLAT_PLAT_H
 
 #include "base/atomic.h"
+#include "base/bits.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,6 +32,8 @@ struct kin__thread {
 int kin__thread_start(struct kin__thread *thread, void (*fn)(void *), void *arg, size_t stack_bytes,
                       const char *name);
 void kin__thread_join(struct kin__thread *thread);
+/* The same without waiting: nobody joins it any more. Also by the thread itself. */
+void kin__thread_leave(struct kin__thread *thread);
 /* Calls fn(arg). If that ends the thread instead of returning (pthread_exit), gone(arg) is called
  * on it as one of its last acts; it may take locks and start threads. */
 void kin__thread_call(void (*fn)(void *), void (*gone)(void *), void *arg);
@@ -38,8 +41,15 @@ void kin__thread_call(void (*fn)(void *), void (*gone)(void *), void *arg);
 int64_t kin__thread_cpu_ns(const struct kin__thread *thread);
 /* Whether the thread sleeps in the kernel right now, as against running or waiting for a CPU. */
 bool kin__thread_is_asleep(const struct kin__thread *thread);
-/* How many threads the process has, without those that the kernel has in it; 0: cannot be told. */
+/* Whether the thread has ended without its function having returned. */
+bool kin__thread_is_gone(const struct kin__thread *thread);
+/* How many threads the process has that might wake a task, that is without those that the kernel
+ * has in it and without passive ones; 0: cannot be told now. */
 unsigned kin__process_threads(void);
+/* One thread of kin's own more (by = 1) or less (-1) is passive: it sleeps, and whoever it could
+ * wake is counted as waiting for something outside, or can only be cancelled by it [A13]. Said by
+ * the thread itself or by whoever gives it work, before that. */
+void kin__thread_passive(int by);
 /* The number of the process. */
 unsigned kin__process_id(void);
 /* Describes the calling thread, for the two functions above; never joined. */
@@ -68,6 +78,12 @@ uint64_t kin__thread_number(void);
 /* One flag per thread: it runs a program of the core profile, which has no scheduler. */
 bool kin__thread_is_core(void);
 void kin__thread_set_core(bool is_core);
+/* Capabilities that the thread lacks, because it works for a task that lacks them; 0: none. */
+uint32_t kin__thread_lacks(void);
+void kin__thread_set_lacks(uint32_t caps);
+/* The task that the thread works for, and that waits until it is done; NULL: none. */
+void *kin__thread_client(void);
+void kin__thread_set_client(void *task);
 
 /* ---- sleeping and waking a thread (linux/futex.c) ---- */
 
@@ -84,6 +100,11 @@ void kin__membarrier(void);
 /* ---- time (linux/clock.c) ---- */
 
 int64_t kin__clock_now(void); /* CLOCK_MONOTONIC in ns */
+/* So many nanoseconds from now. */
+static inline int64_t kin__clock_after(int64_t ns)
+{
+    return kin__add_sat(kin__clock_now(), ns);
+}
 #ifdef KIN__LAB
 int64_t kin__host_now(void); /* the same, in a run of the lab too */
 #endif
@@ -94,6 +115,8 @@ size_t kin__vm_page(void);
 /* Reserves address space that becomes memory when touched, never by huge pages. NULL: none left. */
 void *kin__vm_reserve(size_t bytes);
 void kin__vm_release(void *base, size_t bytes);
+/* How much of what was released the system did not take back: pieces that are kept for later. */
+size_t kin__vm_kept(void);
 /* Asks for huge pages after all: for large arrays that are used densely. A hint. */
 void kin__vm_prefer_huge(void *base, size_t bytes);
 /* Gives the pages back; they read as zero when touched again. Where memory is locked (mlockall) and
@@ -103,6 +126,10 @@ void kin__vm_discard(void *base, size_t bytes);
  * system calls as possible. Returns how many of the count are guarded (from 0 on): less than count
  * when the kernel has no guard regions and the cap on mprotect guards is reached. */
 size_t kin__vm_guard(void *base, size_t stride, size_t guard_bytes, size_t count);
+/* Makes memory that was reserved fault on any access, and accessible again, by splitting mappings.
+ * False: the process has none left, and nothing has changed. */
+bool kin__vm_close(void *base, size_t bytes);
+void kin__vm_open(void *base, size_t bytes);
 /* How guards are made on this machine: "madvise", "mprotect" or "none"; for reports. */
 const char *kin__vm_guard_kind(void);
 /* For tests: guards are made this way from here on; each way still falls back to the next one. */
@@ -144,11 +171,21 @@ struct kin__ready {
 #define KIN__READY_READ 1u
 #define KIN__READY_WRITE 2u
 #define KIN__READY_MORE 4u /* beside data to read: an end, an error, urgent data */
-#define KIN__READY_LOST 8u /* not ready: the watch has ended without anything to tell */
 
 int kin__fd_close(int fd);
-/* Makes sure that calls on it do not block: 0 or -errno. */
+/* Makes sure that calls on it do not block, for a descriptor of kin's own: 0 or -errno. */
 int kin__fd_unblock(int fd);
+/* What keeps a call on a descriptor from blocking. One that the program opened shares its flags
+ * with whoever else has the open file, so they stay as they are. */
+enum kin__fd_manner {
+    KIN__FD_FREE,   /* nothing: it does not block, or is a file, for which nobody can wait */
+    KIN__FD_SOCKET, /* MSG_DONTWAIT */
+    KIN__FD_PIPE,   /* RWF_NOWAIT, else an open file of our own for the length of the call */
+    KIN__FD_TTY,    /* likewise */
+    KIN__FD_LOOK    /* RWF_NOWAIT, else a look before a thread makes the call */
+};
+/* Which of them, or -EBADF. */
+int kin__fd_manner(int fd);
 /* Calls that never block and never raise a signal: how many bytes, or -errno. */
 struct iovec;
 int64_t kin__fd_read(int fd, void *buf, size_t size);
@@ -157,6 +194,16 @@ int64_t kin__fd_write(int fd, const void *buf, size_t size);
 int64_t kin__fd_readv(int fd, const struct iovec *parts, int count);
 int64_t kin__fd_writev(int fd, const struct iovec *parts, int count);
 int64_t kin__fd_sendfile(int to, int from, int64_t *offset, size_t size);
+/* The same for descriptors of any manner, which are left as they are; -EOPNOTSUPP: it seems to be
+ * ready, and only a call that may wait can tell. */
+int64_t kin__fd_readv_as(int fd, enum kin__fd_manner manner, const struct iovec *parts, int count);
+int64_t kin__fd_writev_as(int fd, enum kin__fd_manner manner, const struct iovec *parts, int count);
+int64_t kin__fd_sendfile_as(int to, enum kin__fd_manner manner, int from, int64_t *offset,
+                            size_t size);
+/* A write that may wait, of no more than a pipe that is ready has room for. */
+int64_t kin__fd_writev_little(int fd, const struct iovec *parts, int count);
+/* Whether it can be written to at all: 0; -EBADF; -EPIPE: a pipe that nobody reads. */
+int kin__fd_takes(int fd);
 /* Moves bytes without copying them through the program: -EINVAL unless one of the two is a pipe;
  * -EAGAIN when either is not ready. */
 int64_t kin__fd_splice(int to, int from, size_t size);
@@ -196,6 +243,8 @@ int kin__socket_bind(int fd, const struct kin__sockaddr *address);
 /* 0: connected; -EINPROGRESS: wait until it can be written, then ask kin__socket_error. */
 int kin__socket_connect(int fd, const struct kin__sockaddr *address);
 int kin__socket_error(int fd); /* 0 or -errno of what went wrong last */
+/* Whether it is a socket that listens: accept(2) never waits on anything else. */
+bool kin__socket_listens(int fd);
 /* The next connection, non-blocking, or -errno. */
 int kin__socket_accept(int fd);
 int64_t kin__socket_send_to(int fd, const void *buf, size_t size, const struct kin__sockaddr *to);
@@ -275,10 +324,30 @@ void kin__code_read(struct kin__code *code);
  * that have ended may be among them. Takes no lock; the memory must be mapped, and may change. */
 unsigned kin__code_frames(const struct kin__code *code, const void *sp, const void *end,
                           uintptr_t *frames, unsigned max);
-/* Appends an address with function, object and offsets, as far as the loader knows them. */
-void kin__code_name(struct kin__text *text, uintptr_t pc);
-/* Appends an address, and (+0x...) where that is what tools need to find it in the file of the
- * program after the process is gone. Takes no lock; may run in a signal handler. */
+/* A thread that is asked where it stands (linux/where.c). */
+struct kin__where {
+    const struct kin__thread *thread;
+    const void *self; /* what kin__self_get answers there */
+    /* Whether it still does what the question is about; also called in a signal handler there. */
+    bool (*is_there)(const void *arg);
+    const void *arg;
+    const char *low, *end; /* the stack that is read */
+};
+
+/* The innermost address and return addresses of a thread that runs or sleeps in a system call, as
+ * kin__code_frames finds them: how many. 0: it cannot be told; the thread has gone, does something
+ * else by now, or does not answer within a second. A sleep is not disturbed. */
+unsigned kin__thread_where(const struct kin__where *where, const struct kin__code *code,
+                           uintptr_t *frames, unsigned max);
+/* Appends the place of the call that returns to pc: "crawl (spider.c:88)" where the file of the
+ * program has debugging information, "crawl+0x1c (+0x31f4)" or "0x55.. (+0x31f4)" where not; the
+ * number in brackets is what tools need to find it in the file after the process is gone. Takes no
+ * lock; may run in a signal handler. */
 void kin__code_place(struct kin__text *text, uintptr_t pc);
+/* The same for the beginning of a function. */
+void kin__code_entry(struct kin__text *text, uintptr_t fn);
+/* The same as kin__code_place, but where no line is known with the object and the offset in it, as
+ * the loader knows them; takes the loader's lock. For lines of a backtrace. */
+void kin__code_name(struct kin__text *text, uintptr_t pc);
 
 #endif

@@ -18,13 +18,16 @@
  * fpcr is written only where it differs, because writing it stalls. kin__fp+0 is the one that a
  * task begins with.
  *
- * A guarded control stack is not kept: kin__context_supported says so at run time, and this file
- * carries no GNU property note, so that a linker does not mark a program that contains it as fit
- * for one. Hint 34 is bti c, no operation where there is none.
+ * A guarded control stack is not kept: kin__context_supported says so at run time, and the GNU
+ * property note at the end of this file does not name it, so that a linker does not mark a program
+ * that contains this file as fit for one. The note does name branch target identification: every
+ * place here that an indirect branch reaches begins with a bti. Hint 34 is bti c, no operation
+ * where there is none.
  *
  * The text is plain, for a tool that turns it into top-level asm: no preprocessor but the guard
- * around the whole, sections pushed and popped, comments of this kind only, no double quotes
- * outside section directives, no backslashes.
+ * around the whole and the one around the note, which a C file has from its compiler; sections
+ * pushed and popped, comments of this kind only, no double quotes outside section directives, no
+ * backslashes.
  */
 #if defined(__aarch64__)
 
@@ -416,6 +419,18 @@ kin__entry_raw:
     .size kin__entry_pad, . - kin__entry_pad
 
     .popsection
+
+#ifdef __ASSEMBLER__
+/* NT_GNU_PROPERTY_TYPE_0 of "GNU": one property, GNU_PROPERTY_AARCH64_FEATURE_1_AND, whose value
+ * has the bit of BTI. */
+    .pushsection .note.gnu.property,"a"
+    .p2align 3
+    .long 4, 16, 5
+    .long 0x00554e47
+    .long 0xc0000000, 4
+    .long 1, 0
+    .popsection
+#endif
 
 #endif
 

@@ -26,13 +26,16 @@
  * word is loaded, which might unmask them. All of this happens before the stack pointer moves:
  * below the old one nothing is safe from a signal handler afterwards.
  *
- * A user shadow stack is not kept: kin__context_supported says so at run time, and this file
- * carries no GNU property note, so that a linker does not mark a program that contains it as fit
- * for one. The jumps are notrack, because they land behind a call, where no endbr64 is.
+ * A user shadow stack is not kept: kin__context_supported says so at run time, and the GNU property
+ * note at the end of this file does not name it, so that a linker does not mark a program that
+ * contains this file as fit for one. The note does name indirect branch tracking: every place here
+ * that an indirect branch reaches begins with endbr64, or the branch to it is notrack, as the jumps
+ * are that land behind a call.
  *
  * The text is plain, for a tool that turns it into top-level asm: no preprocessor but the guard
- * around the whole, sections pushed and popped, comments of this kind only, no double quotes
- * outside section directives, no backslashes.
+ * around the whole and the one around the note, which a C file has from its compiler; sections
+ * pushed and popped, comments of this kind only, no double quotes outside section directives, no
+ * backslashes.
  */
 #if defined(__x86_64__) && defined(__LP64__)
 
@@ -470,6 +473,18 @@ kin__entry_raw:
     .size kin__entry_pad, . - kin__entry_pad
 
     .popsection
+
+#ifdef __ASSEMBLER__
+/* NT_GNU_PROPERTY_TYPE_0 of "GNU": one property, GNU_PROPERTY_X86_FEATURE_1_AND, whose value has
+ * the bit of IBT. */
+    .pushsection .note.gnu.property,"a"
+    .p2align 3
+    .long 4, 16, 5
+    .long 0x00554e47
+    .long 0xc0000002, 4
+    .long 1, 0
+    .popsection
+#endif
 
 #endif
 

@@ -21,8 +21,6 @@
 enum kin__uring_verb {
     KIN__URING_NOP = 0,
     KIN__URING_FSYNC = 3,
-    KIN__URING_WATCH = 6,
-    KIN__URING_UNWATCH = 7,
     KIN__URING_CANCEL = 14,
     KIN__URING_OPEN = 18,
     KIN__URING_STAT = 21,
@@ -36,7 +34,6 @@ enum kin__uring_verb {
 #define KIN__URING_VERBS 64u /* more than there are here */
 
 #define KIN__URING_ASYNC 16u /* how: by a thread of the kernel, without a try on this one */
-#define KIN__URING_QUIET 64u /* how: without a result when it succeeds */
 
 #define KIN__URING_DATA_ONLY 1u   /* flags of FSYNC */
 #define KIN__URING_DIRECTORY 512u /* flags of UNLINK */
@@ -48,7 +45,7 @@ enum kin__uring_verb {
 /* One call, 64 bytes of the kernel's. What is not named is zero. */
 struct kin__uring_call {
     uint8_t verb;
-    uint8_t how; /* KIN__URING_ASYNC, KIN__URING_QUIET */
+    uint8_t how; /* KIN__URING_ASYNC */
     uint16_t priority;
     int32_t fd;
     union {
@@ -57,7 +54,7 @@ struct kin__uring_call {
     };
     uint64_t address; /* memory, a path, or the name of another call */
     uint32_t size;    /* bytes; a mode; STAT: what to tell; RENAME: where the new name begins */
-    uint32_t flags;   /* of the verb; WATCH: the events */
+    uint32_t flags;   /* of the verb */
     uint64_t name;    /* comes back with the result */
     uint64_t rest[3];
 };
@@ -79,7 +76,6 @@ struct kin__uring {
     int fd;
     uint32_t mask, result_mask; /* places - 1 */
     uint64_t verbs;             /* a bit for each that the kernel has */
-    bool has_quiet;
     struct kin__uring_call *calls;
     const struct kin__uring_result *results;
     /* words that are shared with the kernel; who writes them */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The bias's rare half: the monitor takes it away, the owner gets it back.
+ * The bias's rare half: another takes it away, the owner gets it back.
  */
 #include "sched/bias.h"
 
@@ -14,7 +14,7 @@ void kin__bias_init(struct kin__bias *bias, bool is_strong)
 
 void kin__bias_take_slow(struct kin__bias *bias)
 {
-    for (unsigned turn = 0;; turn++) { /* ends: the monitor holds it for one walk over the queues */
+    for (unsigned turn = 0;; turn++) { /* ends: it is held for one walk over the queues */
         kin__fence_seq(); /* fence: busy before revoked; its mirror is in kin__bias_revoke */
         /* pairs with the release in kin__bias_restore */
         if (!(kin__load_acquire(&bias->revoked) & KIN__REVOKED))
@@ -30,8 +30,10 @@ void kin__bias_take_slow(struct kin__bias *bias)
 
 bool kin__bias_revoke(struct kin__bias *bias)
 {
-    uint32_t kind = kin__load_relaxed(&bias->revoked); /* relaxed: only the monitor changes it */
-    kin__store_relaxed(&bias->revoked, kind | KIN__REVOKED); /* pairs with the load in take */
+    /* pairs with the load in take, and with the release of whoever had it before */
+    uint32_t kind = kin__or_acq_rel(&bias->revoked, KIN__REVOKED);
+    if (kind & KIN__REVOKED)
+        return false; /* somebody else has it, and sees to what there is */
     if (kind & KIN__STRONG)
         kin__fence_seq(); /* fence: revoked before busy; its mirror is in kin__bias_take_slow */
     else
@@ -44,6 +46,6 @@ bool kin__bias_revoke(struct kin__bias *bias)
 
 void kin__bias_restore(struct kin__bias *bias)
 {
-    uint32_t kind = kin__load_relaxed(&bias->revoked); /* relaxed: only the monitor changes it */
+    uint32_t kind = kin__load_relaxed(&bias->revoked); /* relaxed: only who revoked changes it */
     kin__store_release(&bias->revoked, kind & ~KIN__REVOKED); /* pairs with the acquire in take */
 }

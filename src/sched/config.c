@@ -4,6 +4,8 @@
  */
 #include "sched/sched.h"
 
+#include "sched/report.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -61,7 +63,7 @@ int kin__config_fill(struct kin__sched *sched, const struct kin_config *given)
     struct kin_config *config = &sched->config;
     *config = (struct kin_config)KIN_CONFIG_INIT;
     if (given) {
-        if (given->size != sizeof(*given))
+        if (!KIN__SIZED(given, "kin_run", "CONFIG"))
             return -EINVAL;
         *config = *given;
     }

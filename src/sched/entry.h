@@ -49,6 +49,23 @@ static inline int kin__entry_begin(struct kin__task *task, unsigned what, kin_ti
     return kin__op(task, what, deadline);
 }
 
+/* What a call of a plain thread answers that needs capabilities: if the thread works for a task
+ * (kin_blocking), it has those of the task. */
+static inline int kin__entry_outside(unsigned what)
+{
+    return KIN__UNLIKELY(what & kin__thread_lacks()) ? KIN_NOCAP : 0;
+}
+
+/* The same as kin__entry_begin for a call that may come from anywhere. */
+static inline int kin__entry_begin_anywhere(unsigned what, kin_time deadline)
+{
+    struct kin__task *task = kin__task_self();
+    if (KIN__UNLIKELY(!task))
+        return kin__entry_outside(what);
+    kin__entry_check(task);
+    return kin__op(task, what, deadline);
+}
+
 /* Whether a call that completes at once, without a lock and without a call of its own, may pass the
  * door without stopping: it is charged one step of the slice (task->slice--) and nothing else.
  * Never where every wait has to park, nor in the lab. */
@@ -65,12 +82,38 @@ static inline bool kin__entry_is_open(const struct kin__task *task)
 #endif
 }
 
-/* The same for calls that may come from anywhere. */
+/* The same for calls that only give something back, from anywhere: unref, free, close. */
+static inline void kin__entry_check_gives(void)
+{
+    struct kin__task *task = kin__task_self();
+    if (KIN__UNLIKELY(!task))
+        return;
+    kin__entry_check_room(task);
+    KIN__LAB_POINT_GIVES();
+}
+
+/* The door alone, from anywhere: for calls that only look, in a report perhaps, or that stop. */
 static inline void kin__entry_check_self(void)
 {
     struct kin__task *task = kin__task_self();
     if (KIN__LIKELY(task != NULL))
         kin__entry_check(task);
+}
+
+/* What a public call of a task begins with that is never refused: the door, and a step of its turn
+ * (see kin__op_turn). */
+static inline void kin__entry_turn(struct kin__task *task)
+{
+    kin__entry_check(task);
+    kin__op_turn(task);
+}
+
+/* And for those of such calls that may come from anywhere. */
+static inline void kin__entry_turn_self(void)
+{
+    struct kin__task *task = kin__task_self();
+    if (KIN__LIKELY(task != NULL))
+        kin__entry_turn(task);
 }
 
 #endif

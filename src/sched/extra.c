@@ -17,7 +17,9 @@ struct kin__extra *kin__extra_make(struct kin__task *task)
     kin__locals_init(&extra->locals);
     extra->account.exhausted = 0; /* the rest is filled in when the task is metered */
     extra->has_owed = 0;
+    extra->words = NULL;
     kin__list_init(&extra->obligations);
+    extra->kept = NULL;
     task->extra = extra;
     task->flags |= KIN__TASK_EXTRA;
     return extra;

@@ -14,27 +14,38 @@
  * in which it takes a sleeper off the count, so two wakes in a row wake two, and a wake on its way
  * is not repeated.
  *
- * Work that only its owner can see (a private queue) is no reason to wake a thief and no reason to
- * keep one awake for ever: a thief that sees that it exists asks for it and sleeps for bounded
- * moments. Those grow from 1 us to 1 ms [SCHED:7.4.2]: the first ones, shorter than a sleep costs,
- * are spun.
+ * Work is private to its owner as long as the word is 0: who makes something runnable then pays one
+ * load for the question, and no fence. Whoever reads something else publishes [E5]:
+ *
+ *     owner      push, private ; light fence ; the word is 0? done : publish, wake one as above
+ *     sleeper    moments of sleep that grow from 1 us to 1 ms, the first ones spun [SCHED:7.4.2]
+ *                then, for good: listed ; membarrier ; does anybody have anything, private or not?
+ *
+ * Either the owner's load comes after the membarrier and sees the sleeper, or its push came before
+ * and the sleeper sees that (test/model/nap.pml). A sleeper that sees private work goes on with
+ * moments of 1 ms, and the searcher opens the queue of an owner that does not move (steal.c). A
+ * moment is long enough for a worker with a little work now and then never to pay a membarrier.
+ *
+ * What an owner is to run next itself, such as the task that it has just woken, it does not
+ * publish: the two would be torn apart. It sees to it that somebody is up who looks, no more, and
+ * a sleeper that naps is such a somebody.
  */
 #include "sched/sched.h"
 #include "sched/tape.h"
 
-#define ONE_SEARCHER 1u
-#define ONE_SLEEPER (1u << 16)
 #define SPIN_FIRST_NS 1000
-#define MOMENT_LAST_NS 1000000u /* the longest moment slept while private work exists */
+#define WATCH_NS 32000 /* an owner that has not moved for that long has its queue opened */
+#define MOMENT_LAST_NS 1000000u /* the longest moment of a sleep that is not for good */
 
 /* Becomes the searcher, unless there is one. */
 static bool search_begin(struct kin__sched *sched)
 {
     uint32_t idle = kin__load_relaxed(&sched->idle); /* relaxed: the exchange decides */
     do {
-        if (idle & 0xffff)
+        if (idle & KIN__IDLE_SEARCHER)
             return false;
-    } while (!kin__cas_acq_rel(&sched->idle, &idle, idle + ONE_SEARCHER)); /* pairs with itself */
+        /* pairs with itself */
+    } while (!kin__cas_acq_rel(&sched->idle, &idle, idle | KIN__IDLE_SEARCHER));
     return true;
 }
 
@@ -42,10 +53,16 @@ static bool search_begin(struct kin__sched *sched)
 static void search_found(struct kin__worker *worker)
 {
     struct kin__sched *sched = worker->sched;
-    (void)kin__sub_acq_rel(&sched->idle, ONE_SEARCHER); /* pairs with search_begin */
+    (void)kin__sub_acq_rel(&sched->idle, KIN__IDLE_SEARCHER); /* pairs with search_begin */
     kin__fence_seq(); /* fence: no longer a searcher before looking; mirror: a provider's fence */
     if (kin__idle_wants(sched) && kin__steal_is_worth(worker))
         kin__idle_wake_one(sched);
+}
+
+/* What the word of idle workers counts a listed sleeper as. */
+static uint32_t count_of(const struct kin__worker *worker)
+{
+    return KIN__IDLE_SLEEPER + (worker->is_napping ? KIN__IDLE_NAP : 0);
 }
 
 /* Turns one sleeper into the searcher, if that is still wanted; NULL when it is not. The list and
@@ -54,13 +71,14 @@ static void search_found(struct kin__worker *worker)
 static struct kin__worker *choose_locked(struct kin__sched *sched)
 {
     uint32_t idle = kin__load_relaxed(&sched->idle); /* relaxed: the exchange decides */
-    do {
-        if ((idle >> 16) == 0 || (idle & 0xffff) != 0)
-            return NULL;
-        /* pairs with search_begin: sleeper to searcher in one step */
-    } while (!kin__cas_acq_rel(&sched->idle, &idle, idle - ONE_SLEEPER + ONE_SEARCHER));
     struct kin__worker *worker = sched->sleepers;
-    KIN__CHECK(worker != NULL, "SCHED:6.3.1");
+    do {
+        if (kin__idle_sleepers(idle) == 0 || (idle & KIN__IDLE_SEARCHER))
+            return NULL;
+        KIN__CHECK(worker != NULL, "SCHED:6.3.1");
+        /* pairs with search_begin: sleeper to searcher in one step */
+    } while (!kin__cas_acq_rel(&sched->idle, &idle,
+                               (idle - count_of(worker)) | KIN__IDLE_SEARCHER));
     sched->sleepers = worker->sleeper_next;
     worker->is_listed = false;
     return worker;
@@ -175,7 +193,7 @@ static bool unlist_self(struct kin__worker *worker)
             link = &(*link)->sleeper_next;
         *link = worker->sleeper_next;
         worker->is_listed = false;
-        (void)kin__sub_acq_rel(&sched->idle, ONE_SLEEPER); /* pairs with choose_locked */
+        (void)kin__sub_acq_rel(&sched->idle, count_of(worker)); /* pairs with choose_locked */
     }
     kin__lock_give(&sched->pool_lock, KIN__RANK_POOL);
     return !was_listed;
@@ -201,9 +219,21 @@ static int64_t sleep_bound(struct kin__worker *worker, int64_t now)
     return first > now ? first - now : 0;
 }
 
-/* Sleeps at most moment_ns. True: it is the searcher now. *woken: how much it has to run itself. */
-static bool sleep_listed(struct kin__worker *worker, bool was_searching, int64_t moment_ns,
-                         uint32_t *woken)
+/* The worker is about to sleep for good: true when another has something that it keeps to itself.
+ * Owners push without a fence: the membarrier is one for all of them. A runtime without it has
+ * owners that fence, and a worker without company has nobody to look at. */
+static bool is_private_somewhere(struct kin__worker *worker)
+{
+    struct kin__sched *sched = worker->sched;
+    if (kin__load_relaxed(&sched->alive) == 1) /* relaxed: who starts one has seen the sleeper */
+        return false;
+    if (!sched->is_strong)
+        kin__membarrier(); /* fence: listed before the looks; its mirror: has_company */
+    return kin__steal_is_worth(worker);
+}
+
+/* Onto the list, and no longer the searcher; naps when it is not for good. */
+static void list_self(struct kin__worker *worker, bool was_searching, bool naps)
 {
     struct kin__sched *sched = worker->sched;
     /* alone: a late waker or a stop may set it: one more look */
@@ -212,12 +242,24 @@ static bool sleep_listed(struct kin__worker *worker, bool was_searching, int64_t
     worker->sleeper_next = sched->sleepers;
     sched->sleepers = worker;
     worker->is_listed = true;
+    worker->is_napping = naps;
     /* pairs with wake_one: counted under the lock under which it was listed */
-    (void)kin__add_acq_rel(&sched->idle, ONE_SLEEPER - (was_searching ? ONE_SEARCHER : 0));
+    (void)kin__add_acq_rel(&sched->idle,
+                           count_of(worker) - (was_searching ? KIN__IDLE_SEARCHER : 0));
     kin__lock_give(&sched->pool_lock, KIN__RANK_POOL);
     kin__fence_seq(); /* fence: the count before the queues; its mirror is in kin__idle_wake_one */
+}
 
+/* Sleeps: for at most moment_ns, or, when it is negative, for good. True: it is the searcher now.
+ * *woken: how much it has to run itself. */
+static bool sleep_listed(struct kin__worker *worker, bool was_searching, int64_t moment_ns,
+                         uint32_t *woken)
+{
+    struct kin__sched *sched = worker->sched;
+    list_self(worker, was_searching, moment_ns >= 0);
     bool is_needed = kin__steal_is_visible(sched);
+    if (!is_needed && moment_ns < 0 && is_private_somewhere(worker))
+        moment_ns = MOMENT_LAST_NS; /* not for good after all: it comes back and opens that */
     /* Also the timers: a worker that retired just now found a searcher and woke nobody. */
     int64_t bound = sleep_bound(worker, worker->now);
     if (bound >= 0 && (moment_ns < 0 || bound < moment_ns))
@@ -236,7 +278,11 @@ static bool sleep_listed(struct kin__worker *worker, bool was_searching, int64_t
     }
     /* Pushes that came while this worker searched have relied on it: what it saw just now, it does
      * not simply take, it searches again and passes the search on. */
-    bool is_searcher = unlist_self(worker) || (is_needed && search_begin(sched));
+    bool is_searcher = unlist_self(worker);
+    if (is_searcher)
+        worker->moment_ns = 0; /* there was a reason to wake it: it backs off from the start */
+    else
+        is_searcher = is_needed && search_begin(sched);
     kin__monitor_poke(sched); /* it may have been a timer, and the first work for long */
     return is_searcher;
 }
@@ -287,6 +333,10 @@ static struct kin__task *search(struct kin__worker *worker)
         if (moment > worker->spin_ns || kin__load_relaxed(&sched->is_stopping)) {
             if (worker->spin_ns > SPIN_FIRST_NS)
                 worker->spin_ns /= 2;
+            if (kin__steal_watch(worker)) {
+                spin(worker, WATCH_NS);
+                task = kin__steal_open(worker);
+            }
             break;
         }
         spin(worker, moment);
@@ -295,17 +345,20 @@ static struct kin__task *search(struct kin__worker *worker)
     return task;
 }
 
-/* How long the searcher sleeps, which may have found that others have work that it cannot take: in
- * moments that grow from one call to the next. One who asks is enough, it passes the search on. */
-static int64_t searcher_bound(struct kin__worker *worker, int64_t bound)
+/* Whoever does not search leaves that to the one who does, and sleeps for the longest moment at
+ * once. While others have work that it cannot take, no moment is for good: one of them may yet be
+ * opened. */
+int64_t kin__idle_moment(struct kin__worker *worker, bool is_searcher)
 {
-    if (!kin__steal_is_worth(worker)) {
-        worker->moment_ns = 0;
-        return bound;
-    }
-    uint32_t moment = worker->moment_ns ? worker->moment_ns : KIN__SPIN_LAST_NS;
-    worker->moment_ns = moment * 2 < MOMENT_LAST_NS ? moment * 2 : MOMENT_LAST_NS;
-    return bound < 0 || bound > worker->moment_ns ? worker->moment_ns : bound;
+    uint32_t last = worker->moment_ns;
+    bool is_worth = kin__steal_is_worth(worker);
+    if (last == MOMENT_LAST_NS && !is_worth)
+        return -1;
+    if (last == 0 && kin__load_relaxed(&worker->sched->alive) == 1) /* relaxed: a hint */
+        return -1; /* alone: nobody but a push from outside has work for it, and that wakes it */
+    uint32_t next = !is_searcher ? MOMENT_LAST_NS : last ? last * 4 : 2 * KIN__SPIN_LAST_NS;
+    worker->moment_ns = next < MOMENT_LAST_NS ? next : MOMENT_LAST_NS;
+    return worker->moment_ns;
 }
 
 /* A lone worker has nobody to rob; but if others than workers have pushed to its runtime since it
@@ -329,23 +382,20 @@ struct kin__task *kin__idle_wait(struct kin__worker *worker)
         if (is_searcher) {
             struct kin__task *task = search(worker);
             if (task || kin__inject_len(&sched->inject)) {
-                worker->moment_ns = 0;
                 search_found(worker);
                 return task;
             }
         }
         worker->now = kin__clock_now();
         bool has_woken = poll_due(worker);
-        int64_t bound = has_woken ? 0 : sleep_bound(worker, worker->now);
-        if (has_woken || bound == 0) {
+        if (has_woken || sleep_bound(worker, worker->now) == 0) {
             if (is_searcher)
                 search_found(worker);
             return NULL;
         }
-        if (is_searcher)
-            bound = searcher_bound(worker, bound);
         uint32_t woken = 0;
-        is_searcher = sleep_listed(worker, is_searcher, bound, &woken);
+        int64_t moment = kin__idle_moment(worker, is_searcher);
+        is_searcher = sleep_listed(worker, is_searcher, moment, &woken);
         if (is_searcher && woken)
             search_found(worker); /* what it slept for came together with the wake */
         if (!is_searcher || woken)

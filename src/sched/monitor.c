@@ -4,24 +4,30 @@
  * others.
  *
  * A worker is stuck when it is ACTIVE, has not picked a task for the threshold (10 ms), and its
- * thread was either asleep in the kernel meanwhile or on a CPU for that long. A thread that merely
- * was not given a CPU is neither: replacing it would make order depend on the load of the machine
- * [D-8].
+ * thread slept in the kernel all the while, or is gone. A thread that computes is not stuck, nor is
+ * one that merely was not given a CPU: a worker started in its place would run more tasks at once
+ * than there are workers, and make the order depend on the load of the machine [E4].
  *
  *     stuck, work waits, somebody sleeps  -> RESCUE: its queue to the global one, wake a sleeper
  *     stuck, work waits, nobody sleeps    -> REPLACE: the same, and start a worker in its place; it
  *                                            drains and retires when it comes back [WK:6.2] [C7]
+ *     computes, work waits                -> its queue is open to thieves (steal.c); if one sleeps
+ *                                            and none looks, wake it
  *
- * Every decision, also one that could not be carried out, is kept with its reason [EP:7.3]. The
- * monitor also gives the memory of idle stacks back. While nobody works it sleeps without a timeout
- * and whoever wakes the first worker pokes it.
+ * Every decision, also one that could not be carried out, is kept with its reason, and every look
+ * at a worker that is at work is counted by what came of it [EP:7.3]. The monitor also gives the
+ * memory of idle stacks back. While nobody works it sleeps without a timeout and whoever wakes the
+ * first worker pokes it.
  */
+#include "sched/blocked.h"
 #include "sched/sched.h"
 
 #define TRIM_STEP 256u      /* idle stacks trimmed per look */
 #define TRIM_AFTER 400u     /* looks without progress before trimming begins */
 #define DEATH_AFTER 20u     /* looks without progress before it asks whether all is over */
 #define DEEP_AFTER 500u     /* looks without work before it sleeps without a timeout */
+#define STAND_NS INT64_C(1000000000) /* between two reports that all workers are blocked */
+#define NEGATIVE_MAX 8u     /* looks at a pressure that is negative while nobody moves */
 #define CALM_AFTER 8u       /* looks at workers that all had moved before it looks half as often */
 
 void kin__monitor_poke(struct kin__sched *sched)
@@ -34,26 +40,41 @@ void kin__monitor_poke(struct kin__sched *sched)
     }
 }
 
-/* Whether the worker has made no progress for the threshold; *event gets the details. */
-static bool is_stuck(struct kin__sched *sched, struct kin__worker *worker, int64_t now,
-                     struct kin__scale_event *event)
+/* What a worker has done since the last look. */
+enum conduct { MOVES, COMPUTES, IS_BLOCKED, IS_GONE };
+
+/* Whether the thread has slept since the last look but for half of the time at most. One that
+ * computes and sleeps for a moment, on a page or a lock, is seen asleep now and then. */
+static bool has_slept(struct kin__worker *worker, int64_t now)
+{
+    int64_t cpu = kin__thread_cpu_ns(&worker->thread);
+    bool is_still = cpu - worker->seen_cpu <= (now - worker->seen_at) / 2;
+    worker->seen_cpu = cpu;
+    worker->seen_at = now;
+    return is_still && kin__thread_is_asleep(&worker->thread);
+}
+
+/* How the worker behaves. */
+static enum conduct watch(struct kin__sched *sched, struct kin__worker *worker, int64_t now)
 {
     uint64_t progress = kin__worker_progress(worker);
-    int64_t threshold = sched->config.stall_threshold;
     /* relaxed: a state that changes meanwhile shows as progress at the next look */
-    if (kin__load_relaxed(&worker->state) != KIN__WORKER_ACTIVE ||
-        kin__load_relaxed(&worker->is_polling) || progress != worker->seen_progress) {
+    uint32_t state = kin__load_relaxed(&worker->state);
+    if ((state != KIN__WORKER_ACTIVE && state != KIN__WORKER_DRAINING) ||
+        kin__load_relaxed(&worker->is_polling) || /* relaxed: as above */
+        progress != worker->seen_progress) {
         worker->seen_progress = progress;
-        worker->seen_since = now;
+        worker->seen_since = worker->awake_at = worker->seen_at = now;
         worker->seen_cpu = kin__thread_cpu_ns(&worker->thread);
-        return false;
+        return MOVES;
     }
-    event->stuck_ns = now - worker->seen_since;
-    if (event->stuck_ns < threshold)
-        return false;
-    event->is_blocked = kin__thread_is_asleep(&worker->thread);
-    int64_t cpu = kin__thread_cpu_ns(&worker->thread);
-    return event->is_blocked || (cpu >= 0 && cpu - worker->seen_cpu >= threshold);
+    if (!has_slept(worker, now))
+        worker->awake_at = now;
+    if (now - worker->seen_since < sched->config.stall_threshold)
+        return MOVES;
+    if (kin__thread_is_gone(&worker->thread))
+        return IS_GONE;
+    return now - worker->awake_at < sched->config.stall_threshold ? COMPUTES : IS_BLOCKED;
 }
 
 /* A dead slot to start a replacement in; NULL when all are alive. Under the pool's lock. */
@@ -69,6 +90,19 @@ static struct kin__worker *dead_slot_locked(struct kin__sched *sched)
         }
     }
     return NULL;
+}
+
+/* Counts what came of a look. */
+static void note_gate(struct kin__sched *sched, enum kin__gate gate)
+{
+    KIN__CHANGE(sched->scaling.gate[gate], 1u);
+}
+
+static enum kin__gate gate_of(enum kin__scale_reason reason)
+{
+    return reason == KIN__SCALE_REPLACE    ? KIN__GATE_PROMOTED
+           : reason == KIN__SCALE_AT_LIMIT ? KIN__GATE_AT_LIMIT
+                                           : KIN__GATE_NO_THREAD;
 }
 
 static void replace(struct kin__sched *sched, struct kin__worker *worker,
@@ -87,6 +121,10 @@ static void replace(struct kin__sched *sched, struct kin__worker *worker,
             kin__store_relaxed(&sched->has_stuck, 1u); /* relaxed: seen at the next look around */
             /* pairs with the load at its next pick and the fence when it retires */
             (void)kin__or_acq_rel(&worker->attention, KIN__DRAIN);
+            /* What its task makes runnable now goes to the global queue [A12]. relaxed: what was on
+             * its way into its own queue is taken out of there by empty */
+            kin__store_relaxed(&worker->runtime, KIN__RUNTIME_NONE);
+            kin__store_relaxed(&worker->steal_enabled, 0u); /* relaxed: it never comes to it */
             /* relaxed: for others to see */
             kin__store_relaxed(&worker->state, KIN__WORKER_DRAINING);
         }
@@ -98,6 +136,20 @@ static void replace(struct kin__sched *sched, struct kin__worker *worker,
     if (is_news)
         kin__pool_note_locked(sched, event);
     kin__lock_give(&sched->pool_lock, KIN__RANK_POOL);
+    note_gate(sched, gate_of(event->reason));
+}
+
+/* Somebody sleeps who can do what the stuck worker does not. */
+static void rescue(struct kin__sched *sched, struct kin__scale_event *event)
+{
+    if (event->moved) {
+        event->reason = KIN__SCALE_RESCUE;
+        kin__lock_take(&sched->pool_lock, KIN__RANK_POOL);
+        kin__pool_note_locked(sched, event);
+        kin__lock_give(&sched->pool_lock, KIN__RANK_POOL);
+    }
+    kin__idle_wake_one(sched);
+    note_gate(sched, KIN__GATE_IDLE_CAPACITY);
 }
 
 static void help(struct kin__sched *sched, struct kin__worker *worker,
@@ -110,23 +162,19 @@ static void help(struct kin__sched *sched, struct kin__worker *worker,
         kin__bias_restore(&worker->bias);
     } else {
         worker->seen_progress = UINT64_MAX; /* it moves: not stuck after all */
+        note_gate(sched, KIN__GATE_NOT_STUCK);
         return;
     }
     event->pressure = kin__sched_pressure(sched);
     bool has_timers = kin__load_relaxed(&worker->next_deadline) != KIN_NEVER; /* relaxed: a hint */
     if (!event->moved && !kin__inject_len(&sched->inject) && !has_timers)
-        return; /* nobody waits for it */
-    if (kin__load_relaxed(&sched->idle) != 0) { /* relaxed: a hint; wake_one looks properly */
-        if (event->moved) {
-            event->reason = KIN__SCALE_RESCUE;
-            kin__lock_take(&sched->pool_lock, KIN__RANK_POOL);
-            kin__pool_note_locked(sched, event);
-            kin__lock_give(&sched->pool_lock, KIN__RANK_POOL);
-        }
-        kin__idle_wake_one(sched);
-        return;
-    }
-    replace(sched, worker, event);
+        note_gate(sched, KIN__GATE_NO_WORK); /* nobody waits for it */
+    else if (kin__load_relaxed(&sched->idle) & ~KIN__IDLE_STRONG) /* relaxed: wake_one looks too */
+        rescue(sched, event);
+    else if (event->pressure <= 0 && !has_timers)
+        note_gate(sched, KIN__GATE_NONPOSITIVE); /* if it was a moment's, then at the next look */
+    else
+        replace(sched, worker, event);
 }
 
 /* Timers of a worker that is stuck are fired by the monitor itself, and those that a retired one
@@ -150,25 +198,68 @@ static void empty(struct kin__sched *sched, struct kin__worker *worker)
         kin__idle_wake_one(sched);
 }
 
-bool kin__monitor_look(struct kin__sched *sched, int64_t now)
+/* A worker that computes is left alone; those without work look at its queue. Its timers are fired
+ * for them: a worker that is alone sees to its own when it is done, and no sooner could anybody. */
+static void see_to_company(struct kin__sched *sched, struct kin__worker *worker, int64_t now)
 {
-    bool have_all_moved = true;
+    if (kin__load_relaxed(&sched->alive) == 1) /* relaxed: again at the next look */
+        return;
+    fire_for(sched, worker, now);
+    if (kin__worker_load(worker) && kin__idle_is_unwatched(sched))
+        kin__idle_wake_one(sched);
+}
+
+/* Whether a task is runnable and in no worker's hands. */
+static bool does_anybody_wait(struct kin__sched *sched)
+{
+    bool is_any = kin__inject_len(&sched->inject) != 0;
+    for (unsigned i = 0; !is_any && i < sched->workers_max; i++)
+        is_any = kin__worker_load(&sched->workers[i]) != 0;
+    return is_any;
+}
+
+/* Every worker is blocked and tasks wait: told once for each time that it comes to this, and once
+ * in a while. */
+static void look_for_standstill(struct kin__sched *sched, int64_t now)
+{
+    unsigned count = 0, blocked = 0;
     for (unsigned i = 0; i < sched->workers_max; i++) {
-        struct kin__worker *worker = &sched->workers[i];
-        struct kin__scale_event event = {.when = now, .worker = worker->index};
-        uint32_t state = kin__load_relaxed(&worker->state); /* relaxed: again soon */
-        if (state == KIN__WORKER_DRAINING || state == KIN__WORKER_DEAD)
-            fire_for(sched, worker, now);
-        if (state == KIN__WORKER_DRAINING)
-            empty(sched, worker);
-        bool needs_help = is_stuck(sched, worker, now, &event);
-        have_all_moved = have_all_moved && event.stuck_ns == 0;
-        if (!needs_help)
+        const struct kin__worker *worker = &sched->workers[i];
+        if (kin__load_relaxed(&worker->state) == KIN__WORKER_DEAD) /* relaxed: again soon */
             continue;
+        count++;
+        blocked += worker->conduct == IS_BLOCKED;
+    }
+    bool stands = count != 0 && blocked == count && does_anybody_wait(sched);
+    if (stands && !sched->stands && now >= sched->stand_due) {
+        sched->stand_due = now + STAND_NS;
+        kin__blocked_report(sched, count, now);
+    }
+    sched->stands = stands;
+}
+
+/* Does for a worker what its conduct asks for. */
+static void act(struct kin__sched *sched, struct kin__worker *worker, int64_t now)
+{
+    struct kin__scale_event event = {
+        .when = now, .worker = worker->index, .stuck_ns = now - worker->seen_since};
+    uint32_t state = kin__load_relaxed(&worker->state); /* relaxed: again soon */
+    if (state == KIN__WORKER_DRAINING || state == KIN__WORKER_DEAD)
+        fire_for(sched, worker, now);
+    if (state == KIN__WORKER_DRAINING)
+        empty(sched, worker);
+    if (worker->conduct == MOVES && state == KIN__WORKER_ACTIVE) {
+        note_gate(sched, KIN__GATE_NOT_STUCK);
+    } else if (worker->conduct == COMPUTES) {
+        if (state == KIN__WORKER_ACTIVE)
+            note_gate(sched, KIN__GATE_COMPUTES);
+        see_to_company(sched, worker, now);
+    } else if (worker->conduct == IS_GONE) {
+        kin__pool_lose(worker);
+    } else if (worker->conduct == IS_BLOCKED && state == KIN__WORKER_ACTIVE) {
         fire_for(sched, worker, now);
         help(sched, worker, &event);
     }
-    return have_all_moved;
 }
 
 /* What all workers have done so far, as one number that changes with it. */
@@ -180,11 +271,51 @@ static uint64_t progress_of_all(struct kin__sched *sched)
     return progress;
 }
 
+/* Looks at the pressure. A negative one is a moment's: each counter is read at another time, and a
+ * task may be seen to be picked by one worker before it is seen to be pushed by another. But a push
+ * is counted before others can see the task, so that the sum over a time in which nobody moves is
+ * what waits: if that is below 0 look after look, the counters have lost a task [EP:7.1]. */
+static void sample_pressure(struct kin__sched *sched)
+{
+    struct kin__scaling *scaling = &sched->scaling;
+    int64_t pressure = kin__sched_pressure(sched);
+    uint64_t progress = progress_of_all(sched);
+    bool is_still = progress == scaling->progress;
+    scaling->progress = progress;
+    if (pressure > 0)
+        KIN__CHANGE(scaling->positive, 1u);
+    if (pressure >= 0) {
+        scaling->negative_streak = scaling->negative_still = 0;
+        return;
+    }
+    KIN__CHANGE(scaling->negative, 1u);
+    /* alone: the monitor's own */
+    if (++scaling->negative_streak > kin__load_relaxed(&scaling->negative_streak_max))
+        KIN__CHANGE(scaling->negative_streak_max, 1u);
+    scaling->negative_still = is_still ? scaling->negative_still + 1 : 0;
+    KIN__ASSERT(scaling->negative_still < NEGATIVE_MAX, "EP:7.1: more was picked than pushed");
+}
+
+bool kin__monitor_look(struct kin__sched *sched, int64_t now)
+{
+    bool have_all_moved = true;
+    sample_pressure(sched);
+    for (unsigned i = 0; i < sched->workers_max; i++) {
+        struct kin__worker *worker = &sched->workers[i];
+        worker->conduct = watch(sched, worker, now);
+        have_all_moved = have_all_moved && worker->seen_since == now;
+    }
+    look_for_standstill(sched, now);
+    for (unsigned i = 0; i < sched->workers_max; i++)
+        act(sched, &sched->workers[i], now);
+    return have_all_moved;
+}
+
 /* Whether any worker is at work. */
 static bool is_busy(struct kin__sched *sched)
 {
-    uint32_t sleepers = kin__load_relaxed(&sched->idle) >> 16; /* relaxed: a moment late is fine */
-    return sleepers < kin__load_relaxed(&sched->alive);        /* relaxed: as above */
+    uint32_t idle = kin__load_relaxed(&sched->idle); /* relaxed: a moment late is fine */
+    return kin__idle_sleepers(idle) < kin__load_relaxed(&sched->alive); /* relaxed: as above */
 }
 
 /* Sleeps until the next look is due; without end when deep. */
@@ -204,6 +335,18 @@ static void monitor_pause(struct kin__sched *sched, bool is_deep, int64_t ns)
     kin__store_relaxed(&sched->monitor_deep, 0u); /* alone: the monitor's own */
 }
 
+/* Starts what could not be started when a worker was lost. */
+static void fill_up(struct kin__sched *sched)
+{
+    kin__lock_take(&sched->pool_lock, KIN__RANK_POOL);
+    struct kin__worker *worker = sched->missing ? dead_slot_locked(sched) : NULL;
+    if (worker && kin__pool_start_locked(sched, worker) == 0) {
+        sched->missing--;
+        sched->replaced++;
+    }
+    kin__lock_give(&sched->pool_lock, KIN__RANK_POOL);
+}
+
 /* Whether nothing can ever run here again: every worker sleeps, nothing is queued, no timer is
  * armed, nobody outside was told, and the process has no thread beside ours that could wake a task.
  * With every worker asleep nothing of this can change, except by such a thread [A13]. */
@@ -213,7 +356,8 @@ static bool is_dead(struct kin__sched *sched)
     uint32_t idle = kin__load_relaxed(&sched->idle);   /* relaxed: sleepers list under the lock */
     uint32_t alive = kin__load_relaxed(&sched->alive); /* relaxed: as above */
     kin__lock_give(&sched->pool_lock, KIN__RANK_POOL);
-    if ((idle >> 16) != alive || (idle & 0xffff) != 0 || kin__inject_len(&sched->inject) ||
+    if (kin__idle_sleepers(idle) != alive || (idle & 0xffff) != 0 ||
+        kin__inject_len(&sched->inject) ||
         kin__load_acquire(&sched->is_stopping)) /* pairs with the release in kin__sched_stop */
         return false;
     unsigned ours = alive + 1; /* and this one */
@@ -229,6 +373,14 @@ static bool is_dead(struct kin__sched *sched)
             ours++;
     }
     return outside == 0 && kin__process_threads() == ours;
+}
+
+/* When to ask whether all is over: after DEATH_AFTER looks without progress, then after twice as
+ * many each time, because threads that are about to end or to rest may have been in the way. */
+static bool is_time_for_death(unsigned quiet)
+{
+    return quiet < TRIM_AFTER && quiet % DEATH_AFTER == 0 &&
+           __builtin_popcount(quiet / DEATH_AFTER) == 1;
 }
 
 /* Tells whoever wants to know, once for each time it comes to this. */
@@ -256,6 +408,7 @@ void kin__monitor_main(void *arg)
         monitor_pause(sched, quiet >= DEEP_AFTER, is_calm ? step * 2 : step);
         uint64_t progress = progress_of_all(sched);
         is_calm = false;
+        fill_up(sched);
         if (is_busy(sched)) {
             int64_t now = kin__clock_now();
             calm = !kin__monitor_look(sched, now) ? 0 : calm < CALM_AFTER ? calm + 1 : calm;
@@ -267,7 +420,7 @@ void kin__monitor_main(void *arg)
         if (is_busy(sched) || progress != seen) {
             seen = progress;
             quiet = 0;
-        } else if (++quiet == DEATH_AFTER) {
+        } else if (is_time_for_death(++quiet)) {
             look_for_death(sched, progress);
         } else if (quiet >= TRIM_AFTER) { /* idle stacks may soon be wanted again: not at once */
             if (kin__stack_trim(&sched->stacks, TRIM_STEP) && quiet >= DEEP_AFTER)

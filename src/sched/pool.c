@@ -1,10 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The pool of workers: starting them, and retiring those that came back too late.
+ * The pool of workers: starting them, retiring those that came back too late, and replacing those
+ * whose thread a task has ended.
+ *
+ * A task may end its thread, by pthread_exit or below it, in code that does not know about kin
+ * [SCHED:14.1.1]. The thread notices on its way out (kin__thread_call), or the monitor finds that
+ * it is gone. The task fails with KIN_WORKER, on another thread; the queue goes to the others; and
+ * a new thread is started in the slot of the worker. A thread that ended between two tasks has
+ * ended inside the scheduler, whose state is anybody's guess: that is a crash [C7].
  */
 #include "sched/sched.h"
 
 #include "base/text.h"
+#include "sched/report.h"
 
 #include <errno.h>
 
@@ -15,15 +23,23 @@ void kin__pool_note_locked(struct kin__sched *sched, const struct kin__scale_eve
     sched->scale_log[sched->scale_count++ % KIN__SCALE_LOG] = *event;
 }
 
+static void be_worker(void *worker)
+{
+    kin__worker_main(worker);
+}
+
+static void be_lost(void *worker)
+{
+    kin__fault_thread_fini();
+    kin__pool_lose(worker);
+}
+
 static void thread_main(void *arg)
 {
     struct kin__worker *worker = arg;
-    if (kin__fault_thread_init() == 0) {
-        kin__worker_main(worker);
-        kin__fault_thread_fini();
-    } else {
-        kin__worker_main(worker); /* an overflow on this thread is then an ordinary crash */
-    }
+    (void)kin__fault_thread_init(); /* else an overflow on this thread is an ordinary crash */
+    kin__thread_call(be_worker, be_lost, worker);
+    kin__fault_thread_fini();
     kin__pool_retire(worker);
 }
 
@@ -35,8 +51,11 @@ int kin__pool_start_locked(struct kin__sched *sched, struct kin__worker *worker)
     kin__text_printf(&text, "kin-%u", (unsigned)worker->index);
     /* alone: the slot is dead, nobody else writes these */
     kin__store_relaxed(&worker->attention, sched->tape ? KIN__TAPED : 0u);
+    /* alone: as above */
+    kin__store_relaxed(&worker->runtime, sched->tape ? KIN__RUNTIME_NONE : sched->number);
     kin__store_relaxed(&worker->state, KIN__WORKER_ACTIVE); /* alone: as above */
     kin__store_relaxed(&worker->is_replaced, 0u); /* relaxed: a hint for sleepers */
+    kin__store_relaxed(&worker->steal_enabled, 1u); /* alone: as above [SCHED:6.1.1] */
     worker->seen_progress = UINT64_MAX;
     (void)kin__add_acq_rel(&sched->alive, 1u); /* pairs with retire; a bound for thieves */
     int rc = 0;
@@ -56,12 +75,62 @@ int kin__pool_start_locked(struct kin__sched *sched, struct kin__worker *worker)
     return 0;
 }
 
+/* What the worker keeps for itself goes back to the pools. */
+static void flush(struct kin__worker *worker)
+{
+    for (unsigned kind = 0; kind < KIN__FRAME_KINDS; kind++)
+        kin__frame_flush(&worker->blocks[kind]);
+    kin__stack_flush(&worker->stacks, &worker->sched->stacks);
+}
+
+static void report_loss(struct kin__worker *worker)
+{
+    struct kin__task *task = kin__worker_current(worker);
+    char memory[320];
+    struct kin__text text;
+    kin__text_init(&text, memory, sizeof(memory));
+    if (task)
+        kin__task_say(&text, task);
+    else
+        kin__text_str(&text, "no task");
+    kin__text_printf(&text, " has ended the thread of worker %u, which is replaced",
+                     (unsigned)worker->index);
+    kin__report(worker->sched, KIN_WORKER, task ? kin__task_id(task) : 0, memory);
+}
+
+void kin__pool_lose(struct kin__worker *worker)
+{
+    struct kin__sched *sched = worker->sched;
+    if (kin__worker_self() == worker)
+        kin__self_set(NULL);
+    report_loss(worker);
+    /* From here on its task may go on, be the last one, and end the runtime, which must stay until
+     * this thread has left it. relaxed: released by the queue's lock */
+    (void)kin__add_relaxed(&sched->visitors, 1u);
+    kin__worker_abandon(worker);
+    flush(worker);
+    kin__lock_take(&sched->pool_lock, KIN__RANK_POOL);
+    bool was_replaced = kin__load_relaxed(&worker->is_replaced); /* relaxed: under the lock */
+    kin__pool_note_locked(sched, &(struct kin__scale_event){.when = kin__clock_now(),
+                                                            .reason = KIN__SCALE_LOST,
+                                                            .worker = worker->index});
+    (void)kin__sub_acq_rel(&sched->alive, 1u); /* pairs with the addition in start */
+    kin__store_release(&worker->state, KIN__WORKER_DEAD); /* pairs with dead_slot_locked */
+    kin__thread_leave(&worker->thread);
+    worker->is_caller = false; /* a thread of its own takes its place */
+    kin__store_relaxed(&sched->has_stuck, 1u); /* relaxed: its timers are looked after by all */
+    if (!was_replaced && kin__pool_start_locked(sched, worker) == 0)
+        sched->replaced++;
+    else if (!was_replaced)
+        sched->missing++; /* the monitor tries again */
+    kin__lock_give(&sched->pool_lock, KIN__RANK_POOL);
+    (void)kin__sub_acq_rel(&sched->visitors, 1u); /* pairs with the load in wait_for_visitors */
+}
+
 void kin__pool_retire(struct kin__worker *worker)
 {
     struct kin__sched *sched = worker->sched;
-    for (unsigned kind = 0; kind < KIN__FRAME_KINDS; kind++)
-        kin__frame_flush(&worker->blocks[kind]);
-    kin__stack_flush(&worker->stacks, &sched->stacks);
+    flush(worker);
     /* Whoever wakes looks after the timers it leaves behind, and polls in its place. Before the
      * slot is free: from then on the monitor may join this thread, under the lock that a wake
      * needs. relaxed: a hint */

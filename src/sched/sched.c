@@ -6,6 +6,7 @@
 
 #include "base/bits.h"
 #include "sched/tape.h"
+#include "task/bill.h"
 #include "task/budget.h"
 
 #include <errno.h>
@@ -27,11 +28,12 @@ static void push_outside(struct kin__sched *sched, struct kin__task *task)
 }
 
 /* Notes a task that is about to become runnable. The caller's worker, if that is where it goes;
- * NULL: it goes to the global queue. */
+ * NULL: it goes to the global queue, as it does from a worker that drains [A12]. */
 static struct kin__worker *note_local(struct kin__sched *sched, const struct kin__task *task)
 {
     struct kin__worker *worker = kin__worker_self();
-    if (KIN__LIKELY(!sched->tape) || !worker || worker->sched != sched)
+    if (KIN__LIKELY(!sched->tape) || !worker || worker->sched != sched ||
+        (kin__load_relaxed(&worker->attention) & KIN__DRAIN)) /* relaxed: at worst it is emptied */
         return NULL;
     kin__tape_pushed(sched, task, false);
     return worker;
@@ -71,7 +73,7 @@ static __attribute__((noinline)) void schedule_last_slow(struct kin__task *task)
 void kin__schedule(struct kin__task *task)
 {
     struct kin__worker *worker = kin__worker_self();
-    if (KIN__LIKELY(worker && worker->runtime == task->runtime))
+    if (KIN__LIKELY(worker && kin__worker_owns(worker, task)))
         kin__worker_push_ready(worker, task);
     else
         schedule_slow(task);
@@ -80,7 +82,7 @@ void kin__schedule(struct kin__task *task)
 void kin__schedule_last(struct kin__task *task)
 {
     struct kin__worker *worker = kin__worker_self();
-    if (KIN__LIKELY(worker && worker->runtime == task->runtime))
+    if (KIN__LIKELY(worker && kin__worker_owns(worker, task)))
         kin__worker_push_last(worker, task);
     else
         schedule_last_slow(task);
@@ -101,6 +103,11 @@ void kin__schedule_new_slow(struct kin__task *task)
 int kin__op_slow(struct kin__task *task, unsigned what, kin_time deadline)
 {
     return kin__task_sched(task)->owner->op(task, what, deadline);
+}
+
+int kin__bill_take_slow(struct kin__bill *bill, struct kin__task *task)
+{
+    return kin__task_sched(task)->owner->bill(bill, task);
 }
 
 /* ---- numbers of runtimes ---- */
@@ -136,11 +143,13 @@ static int init_worker(struct kin__sched *sched, unsigned index)
     worker->spin_ns = KIN__SPIN_LAST_NS;
     for (unsigned kind = 0; kind < KIN__FRAME_KINDS; kind++)
         worker->blocks[kind].kind = kind;
-    worker->runtime = sched->tape ? KIN__RUNTIME_TAPED : sched->number;
+    /* alone: not shared yet */
+    kin__store_relaxed(&worker->runtime, sched->tape ? KIN__RUNTIME_NONE : sched->number);
     kin__rng_init(&worker->rng, sched->config.seed, index);
     kin__bias_init(&worker->bias, sched->is_strong);
     kin__deque_init(&worker->deque, sched->hard.wrap ? UINT32_MAX - 100 : 0);
     kin__store_relaxed(&worker->next_deadline, KIN_NEVER); /* alone: not shared yet */
+    kin__store_relaxed(&worker->steal_enabled, 1u); /* alone: as above [SCHED:6.1.1] */
     worker->interval = sched->policy->interval(worker, 0);
     kin__store_relaxed(&worker->countdown, worker->interval); /* alone: not shared yet */
     return sched->source->init(worker);
@@ -161,6 +170,8 @@ int kin__sched_create(const struct kin_config *config, const struct kin__owner_o
     sched->workers_base = sched->config.workers;
     sched->workers_max = sched->config.workers_max;
     sched->is_strong = !kin__membarrier_init();
+    /* alone: not shared yet */
+    kin__store_relaxed(&sched->idle, sched->is_strong ? KIN__IDLE_STRONG : 0u);
     kin__stack_pool_init(&sched->stacks);
     rc = -EAGAIN;
     if (!(sched->number = take_number(sched)))
@@ -201,9 +212,19 @@ void kin__sched_stop(struct kin__sched *sched)
 {
     kin__store_release(&sched->is_stopping, 1u); /* pairs with the acquire in every loop's end */
     kin__fence_seq(); /* fence: stopping before the wakes; its mirror is in sleep_listed */
+    kin__futex_wake(&sched->is_stopping, 1); /* the caller's thread, if it was lost */
     kin__idle_wake_all(sched);
     kin__store_release(&sched->monitor_wake, 1u); /* pairs with the load in monitor_pause */
     kin__futex_wake(&sched->monitor_wake, 1);
+}
+
+/* Threads of others may still be on their way out of push_outside, lost ones out of
+ * kin__pool_lose. */
+static void wait_for_visitors(struct kin__sched *sched)
+{
+    /* pairs with the subtractions there; ends: nothing is left to be pushed, nobody to be lost */
+    while (kin__load_acquire(&sched->visitors))
+        kin__thread_yield();
 }
 
 /* Ends and joins every thread that was started. */
@@ -211,7 +232,8 @@ static void join_threads(struct kin__sched *sched)
 {
     if (sched->monitor.handle)
         kin__thread_join(&sched->monitor); /* first: it starts workers */
-    for (unsigned i = 1; i < sched->workers_max; i++) {
+    wait_for_visitors(sched);              /* as does a thread that is lost */
+    for (unsigned i = 0; i < sched->workers_max; i++) { /* the 0th is the caller's, unless lost */
         if (sched->workers[i].thread.handle)
             kin__thread_join(&sched->workers[i].thread);
     }
@@ -251,12 +273,28 @@ static bool wait_as_caller(struct kin__sched *sched)
     }
 }
 
-/* Threads of others may still be on their way out of push_outside. */
-static void wait_for_visitors(struct kin__sched *sched)
+static void be_caller(void *arg)
 {
-    /* pairs with the subtraction in push_outside; ends: nothing is left to be pushed */
-    while (kin__load_acquire(&sched->visitors))
-        kin__thread_yield();
+    struct kin__sched *sched = arg;
+    do {
+        kin__worker_main(&sched->workers[0]);
+        kin__pool_retire(&sched->workers[0]);
+    } while (wait_as_caller(sched));
+}
+
+/* A task has ended the thread that called kin_run. It ends when the runtime has: what is on its
+ * stack is in use until then, and it is the one that takes the signals of the process. */
+static void be_lost_caller(void *arg)
+{
+    struct kin__sched *sched = arg;
+    kin__pool_lose(&sched->workers[0]);
+    kin__thread_passive(1);
+    /* pairs with the release in kin__sched_stop; ends: every runtime stops */
+    while (!kin__load_acquire(&sched->is_stopping))
+        (void)kin__futex_wait(&sched->is_stopping, 0, -1);
+    kin__thread_passive(-1);
+    join_threads(sched);
+    wait_for_visitors(sched);
 }
 
 int kin__sched_run(struct kin__sched *sched, struct kin__task *first)
@@ -269,12 +307,10 @@ int kin__sched_run(struct kin__sched *sched, struct kin__task *first)
         return rc;
     }
     kin__schedule_new(NULL, first);
-    do {
-        kin__worker_main(&sched->workers[0]);
-        kin__pool_retire(&sched->workers[0]);
-    } while (wait_as_caller(sched));
+    kin__thread_call(be_caller, be_lost_caller, sched);
     join_threads(sched);
     wait_for_visitors(sched);
+    KIN__ASSERT(kin__sched_pressure(sched) == 0, "EP:7.1: all that was pushed was picked");
     return 0;
 }
 

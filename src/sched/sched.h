@@ -24,7 +24,8 @@ enum kin__scale_reason {
     KIN__SCALE_REPLACE,  /* a stuck worker was given a replacement */
     KIN__SCALE_AT_LIMIT, /* it would have been, but workers_max are alive */
     KIN__SCALE_NO_THREAD, /* it would have been, but no thread could be started */
-    KIN__SCALE_RETIRE    /* a replaced worker came back, drained and retired */
+    KIN__SCALE_RETIRE,   /* a replaced worker came back, drained and retired */
+    KIN__SCALE_LOST      /* a task ended the thread of a worker */
 };
 struct kin__scale_event {
     int64_t when;
@@ -34,7 +35,30 @@ struct kin__scale_event {
     int64_t stuck_ns;
     int64_t pressure;
     uint64_t task;          /* what the stuck worker runs */
-    bool is_blocked;        /* in a system call; false: busy in foreign code */
+};
+
+/* What came of a look at a worker that was at work: a replacement was started, or why not. */
+enum kin__gate {
+    KIN__GATE_PROMOTED,      /* it was blocked, tasks waited, nobody was idle: a worker started */
+    KIN__GATE_AT_LIMIT,      /* the same, but workers_max were alive */
+    KIN__GATE_NO_THREAD,     /* the same, but no thread could be started */
+    KIN__GATE_NOT_STUCK,     /* it had moved since, or has not stood for the threshold */
+    KIN__GATE_COMPUTES,      /* it stood, but its thread used a CPU or waited for one */
+    KIN__GATE_NO_WORK,       /* it was blocked, and nobody waited for it */
+    KIN__GATE_IDLE_CAPACITY, /* it was blocked, and somebody slept who could be woken */
+    KIN__GATE_NONPOSITIVE,   /* it was blocked, but the others had taken all that it had by then */
+    KIN__GATE_COUNT
+};
+
+/* What the monitor has seen and decided so far [EP:7.3]. The monitor writes it, anybody reads. */
+struct kin__scaling {
+    kin__a64 positive, negative;  /* looks that found such a pressure */
+    kin__a64 negative_streak_max; /* most such looks in a row */
+    kin__a64 gate[KIN__GATE_COUNT];
+    /* of the monitor alone */
+    uint64_t negative_streak;
+    uint32_t negative_still; /* looks of the streak since which nobody has moved */
+    uint64_t progress;       /* of all workers, behind the last look at the pressure */
 };
 
 /* Hard modes: debug builds read KIN_HARD, a list of words, so that rare paths become common ones:
@@ -61,11 +85,11 @@ struct kin__sched {
     struct kin__hard hard;
     bool is_strong; /* no membarrier: see bias.h */
 
-    /* sleepers << 16 | searchers; anyone compare-exchanges */
+    /* who is out of work: see KIN__IDLE_SEARCHER; anyone compare-exchanges */
     _Alignas(KIN__LINE) kin__a32 idle;
     kin__a32 is_stopping;
     kin__a32 alive;          /* workers with a thread */
-    kin__a32 visitors;       /* threads of others that are in push_outside: it must stay */
+    kin__a32 visitors;       /* others in push_outside, lost ones in lose: it must stay */
     kin__a64 pushed_outside; /* tasks made runnable by others than its workers */
     kin__a64 spawned_outside;
     kin__a64 leaks; /* obligations that nobody ended */
@@ -76,9 +100,11 @@ struct kin__sched {
     _Alignas(KIN__LINE) struct kin__lock pool_lock; /* rank POOL; the rest */
     struct kin__worker *sleepers;                   /* newest first */
     uint32_t started, replaced;
+    uint32_t missing; /* lost workers for which no thread could be started */
     kin__a64 wakes;
     struct kin__scale_event scale_log[KIN__SCALE_LOG];
     uint32_t scale_count;
+    struct kin__scaling scaling;
 
     struct kin__thread monitor;
     kin__a32 monitor_wake; /* futex */
@@ -90,6 +116,8 @@ struct kin__sched {
     _Atomic(void *) names; /* otp's, under which tasks are found; NULL: there never was one */
     kin__a32 is_polled;                      /* somebody is in io->poll; how: see idle.c */
     kin__ai64 polled_at;                     /* when somebody last was */
+    bool stands;       /* the monitor's: all workers were blocked at its last look */
+    int64_t stand_due; /* the monitor's: when it may say that again */
     uint64_t dead_progress; /* the monitor's: what had been done when it last called it dead */
 };
 
@@ -128,6 +156,27 @@ void kin__sched_destroy(struct kin__sched *sched);
 void kin__schedule(struct kin__task *task);
 /* The same, behind all that were woken before: for a waker whose order is seen, such as time. */
 void kin__schedule_last(struct kin__task *task);
+/* Whether somebody may be idle, asked by an owner that has pushed: one load of a word that hardly
+ * ever changes while all are busy, and no fence; whoever sleeps for good makes all pass one. */
+static inline bool kin__worker_has_company(const struct kin__worker *worker)
+{
+    kin__fence_light(); /* fence: the push before idle; its mirror: is_private_somewhere, idle.c */
+    return KIN__UNLIKELY(kin__load_relaxed(&worker->sched->idle) != 0); /* relaxed: as above */
+}
+
+/* A new task of the running worker: the newest in its deque. */
+static inline void kin__worker_push_new(struct kin__worker *worker, struct kin__task *task)
+{
+    kin__bias_take(&worker->bias);
+    if (KIN__UNLIKELY(!kin__deque_push(&worker->deque, task)))
+        kin__worker_push_spilling(worker, task);
+    KIN__CHANGE(worker->backlog, 1);
+    KIN__CHANGE(worker->live, 1);
+    kin__bias_give(&worker->bias);
+    if (kin__worker_has_company(worker))
+        kin__worker_offer(worker);
+}
+
 /* The same for a task that has just been made, with worker the caller's, NULL outside of one. */
 void kin__schedule_new_slow(struct kin__task *task);
 static inline void kin__schedule_new(struct kin__worker *worker, struct kin__task *task)
@@ -136,7 +185,7 @@ static inline void kin__schedule_new(struct kin__worker *worker, struct kin__tas
 #ifdef KIN__LAB
     (void)worker; /* it has no queues */
 #else
-    if (KIN__LIKELY(worker && worker->runtime == task->runtime && !worker->sched->hard.steal))
+    if (KIN__LIKELY(worker && kin__worker_owns(worker, task) && !worker->sched->hard.steal))
         kin__worker_push_new(worker, task);
     else
 #endif
@@ -144,6 +193,24 @@ static inline void kin__schedule_new(struct kin__worker *worker, struct kin__tas
 }
 
 /* ---- idle workers (idle.c) ---- */
+
+/* The word of idle workers. 0: nobody is idle, and whoever makes something runnable need not care.
+ * A sleeper that naps looks around by itself within a millisecond; one that does not is woken or
+ * sleeps on. Without membarrier the last bit is always set, so that everybody fences. */
+#define KIN__IDLE_SEARCHER 1u      /* at most one */
+#define KIN__IDLE_NAP 2u           /* each of the sleepers that naps */
+#define KIN__IDLE_SLEEPER (1u << 16)
+#define KIN__IDLE_STRONG (1u << 31)
+
+static inline uint32_t kin__idle_sleepers(uint32_t idle)
+{
+    return (idle & ~KIN__IDLE_STRONG) >> 16;
+}
+
+static inline uint32_t kin__idle_naps(uint32_t idle)
+{
+    return (idle & 0xffff) >> 1;
+}
 
 #define KIN__SPIN_LAST_NS 32000 /* the longest moment that is spun */
 
@@ -154,12 +221,22 @@ void kin__idle_wake_all(struct kin__sched *sched);
 static inline bool kin__idle_wants(struct kin__sched *sched)
 {
     uint32_t idle = kin__load_relaxed(&sched->idle); /* relaxed: asked again at the next pick */
-    return (idle >> 16) != 0 && (idle & 0xffff) == 0;
+    return kin__idle_sleepers(idle) != 0 && !(idle & KIN__IDLE_SEARCHER);
+}
+/* True when somebody sleeps and nobody will look around soon: whoever keeps something for itself to
+ * run next, and may be long about it, wakes one. */
+static inline bool kin__idle_is_unwatched(struct kin__sched *sched)
+{
+    uint32_t idle = kin__load_relaxed(&sched->idle); /* relaxed: at worst the monitor notices */
+    return kin__idle_sleepers(idle) != 0 && (idle & 0xffff) == 0;
 }
 /* Searches, backs off, sleeps: returns with a task, or NULL when the worker must look around
  * (a timer is due, it was woken, the runtime stops). */
 struct kin__task *kin__idle_wait(struct kin__worker *worker);
 
+/* The next moment of sleep of a worker without work, four times the one before; negative: for
+ * good [SCHED:7.4.2]. */
+int64_t kin__idle_moment(struct kin__worker *worker, bool is_searcher);
 /* Gets a worker up that sleeps, wherever it does. */
 void kin__idle_wake_worker(struct kin__worker *worker);
 /* Polls what is outside without waiting, unless somebody does already. How much it woke. */
@@ -173,6 +250,12 @@ struct kin__task *kin__steal_round(struct kin__worker *thief);
 bool kin__steal_is_visible(struct kin__sched *sched);
 /* Whether any other worker or the global queue has something runnable, visible or not. */
 bool kin__steal_is_worth(struct kin__worker *thief);
+/* Searcher: notes how far each of the others is that has work which only it can see. False: nobody
+ * has. */
+bool kin__steal_watch(struct kin__worker *thief);
+/* Searcher: opens the queue of one that has not moved since, and takes from it; NULL: all have, or
+ * have nothing any more. */
+struct kin__task *kin__steal_open(struct kin__worker *thief);
 
 /* ---- the pool (pool.c) ---- */
 
@@ -182,6 +265,9 @@ int kin__pool_start_locked(struct kin__sched *sched, struct kin__worker *worker)
 void kin__pool_note_locked(struct kin__sched *sched, const struct kin__scale_event *event);
 /* The thread of a worker ends here: its memory goes to the pools, its slot is free. */
 void kin__pool_retire(struct kin__worker *worker);
+/* The thread of a worker has ended, or is about to, in the middle of a task: reports that, hands
+ * on what the worker has and starts another thread in its place. */
+void kin__pool_lose(struct kin__worker *worker);
 /* The monitor thread: finds stuck workers, rescues their queues, replaces them, trims stacks. */
 void kin__monitor_main(void *sched);
 void kin__monitor_poke(struct kin__sched *sched);

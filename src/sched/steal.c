@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Whom to rob: a bounded round over victims, a batch at a time [SCHED:7.2.1] [SCHED:7.4.1].
+ *
+ * A victim that keeps its work private is asked to publish, which it does at its next push or pick.
+ * One that computes for long comes to neither: the searcher notes how far it is, waits for as long
+ * as the next step costs, and then opens its queue by force, under the bias. That costs a
+ * membarrier, which interrupts every running thread; so a victim that moves is never opened [E4].
  */
 #include "sched/sched.h"
 #include "sched/tape.h"
@@ -56,11 +61,50 @@ static struct kin__task *rob(struct kin__worker *thief, struct kin__worker *vict
 struct kin__task *kin__steal_round(struct kin__worker *thief)
 {
     struct kin__sched *sched = thief->sched;
+    if (!kin__load_relaxed(&thief->steal_enabled)) /* relaxed: asked again at the next round */
+        return NULL;
     uint32_t others = kin__load_relaxed(&sched->alive) - 1; /* relaxed: a bound, not a count */
     uint32_t attempts = others < ATTEMPTS_MAX ? others : ATTEMPTS_MAX;
     for (uint32_t i = 0; i < attempts; i++) {
         struct kin__worker *victim = live_from(thief, sched->policy->victim(thief, i));
         struct kin__task *task = victim ? rob(thief, victim) : NULL;
+        if (task)
+            return task;
+        KIN__CHANGE(thief->steals_failed, 1);
+    }
+    return NULL;
+}
+
+/* Whether only the worker itself can see what it has. */
+static bool is_private(struct kin__worker *worker)
+{
+    return kin__worker_load(worker) && !kin__deque_public(&worker->deque);
+}
+
+bool kin__steal_watch(struct kin__worker *thief)
+{
+    struct kin__sched *sched = thief->sched;
+    bool is_any = false;
+    for (uint32_t i = 0; i < sched->workers_max; i++) {
+        struct kin__worker *worker = &sched->workers[i];
+        worker->is_watched = worker != thief && is_private(worker);
+        worker->watched_progress = kin__worker_progress(worker);
+        is_any = is_any || worker->is_watched;
+    }
+    return is_any && kin__load_relaxed(&thief->steal_enabled); /* relaxed: as in a round */
+}
+
+struct kin__task *kin__steal_open(struct kin__worker *thief)
+{
+    struct kin__sched *sched = thief->sched;
+    for (uint32_t i = 0; i < sched->workers_max; i++) {
+        struct kin__worker *worker = &sched->workers[i];
+        if (!worker->is_watched || worker->watched_progress != kin__worker_progress(worker) ||
+            !is_private(worker) || !kin__bias_revoke(&worker->bias))
+            continue;
+        kin__worker_open(worker);
+        kin__bias_restore(&worker->bias);
+        struct kin__task *task = rob(thief, worker);
         if (task)
             return task;
     }

@@ -59,6 +59,7 @@ enum kin__tape_kind {
                           * before had the argument */
     KIN__TAPE_KINDS
 };
+#define KIN__TAPE_TENANCY "CPU_Parallel" /* of every task, in records [SCHED:11.2.1] [C13] */
 #define KIN__TAPE_UNIT_SHIFT 4u  /* 16 ns */
 #define KIN__TAPE_TIME_BITS 40u  /* nearly five hours */
 

@@ -4,6 +4,7 @@
  *
  *     kinrecord 1
  *     workers 2
+ *     tenancy CPU_Parallel                 of every task [SCHED:11.2.1]
  *     task 1 root main 0x55d0c0de1234      number, path, name or -, function
  *     task 2 root/0 - 0x55d0c0de1301
  *     ring 0 120                           worker, how many entries before were lost
@@ -239,7 +240,8 @@ int kin__tape_dump(struct kin__tape *tape, int fd, bool is_hasty)
     kin__text_init(&dump.text, tape->page, sizeof(tape->page));
     freeze(&dump, true);
     unsigned rings = tape->ring_count;
-    kin__text_printf(&dump.text, "kinrecord 1\nworkers %u\n", rings - 1);
+    kin__text_printf(&dump.text, "kinrecord 1\nworkers %u\ntenancy %s\n", rings - 1,
+                     KIN__TAPE_TENANCY);
     for (unsigned i = 0; i < rings; i++) /* pairs with the release in put */
         tape->rings[i].until = kin__load_acquire(&tape->rings[i].count);
     put_lives(&dump);

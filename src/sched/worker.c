@@ -14,6 +14,7 @@
 #include "sched/worker.h"
 
 #include "sched/entry.h"
+#include "sched/report.h"
 #include "sched/sched.h"
 #include "sched/tape.h"
 
@@ -166,8 +167,18 @@ static bool publish(struct kin__worker *worker)
     return has_published;
 }
 
+void kin__worker_open(struct kin__worker *worker)
+{
+    struct kin__task *task = kin__load_relaxed(&worker->slot); /* alone: with the bias */
+    if (task) {
+        kin__store_relaxed(&worker->slot, NULL); /* relaxed: others only peek */
+        kin__fifo_push_first(&worker->ready, task);
+    }
+    (void)publish(worker);
+}
+
 /* Somebody wants work: offers what this worker does not run itself. */
-void kin__worker_share(struct kin__worker *worker)
+static void share(struct kin__worker *worker)
 {
     (void)kin__and_relaxed(&worker->attention, ~KIN__HUNGRY); /* relaxed: a thief sets it again */
     if (publish(worker) && kin__idle_wants(worker->sched))
@@ -183,7 +194,7 @@ static __attribute__((noinline)) void heed_pick(struct kin__worker *worker, stru
     if (attention & KIN__TAPED)
         kin__tape_picked(worker, task, is_lent);
     if (attention != KIN__TAPED || kin__idle_wants(worker->sched))
-        kin__worker_share(worker);
+        share(worker);
 }
 
 /* ---- picking ---- */
@@ -225,6 +236,21 @@ static __attribute__((noinline)) void drain_all(struct kin__worker *worker)
 {
     if (kin__worker_drain(worker))
         worker->wakes = worker->has_chores = true;
+}
+
+/* The same for a child that is to run in place of a join; NULL: not here, where it was taken from a
+ * worker that drains, which takes no work up [WK:6.2]. */
+static __attribute__((noinline)) struct kin__task *heed_child(struct kin__worker *worker,
+                                                              struct kin__task *task)
+{
+    if (kin__load_relaxed(&worker->attention) & KIN__DRAIN) { /* relaxed: a hint */
+        KIN__CHECK(kin__deque_push(&worker->deque, task), "SCHED:7.1.1"); /* it came from there */
+        KIN__CHANGE(worker->backlog, 1);
+        drain_all(worker);
+        return NULL;
+    }
+    heed_pick(worker, task, true);
+    return task;
 }
 
 static inline struct kin__task *picked(struct kin__task *task)
@@ -336,8 +362,9 @@ struct kin__task *kin__worker_take_child(struct kin__worker *worker, const struc
         /* relaxed: asked again at the next pick */
         if (KIN__UNLIKELY(kin__load_relaxed(&worker->attention) ||
                           kin__idle_wants(worker->sched)))
-            heed_pick(worker, task, true);
-        task = picked(task);
+            task = heed_child(worker, task);
+        if (KIN__LIKELY(task != NULL))
+            task = picked(task);
     } else {
         task = NULL;
     }
@@ -371,14 +398,49 @@ void kin__worker_push_spilling(struct kin__worker *worker, struct kin__task *tas
     } while (!kin__deque_push(&worker->deque, task));
 }
 
+/* Whether anybody else is idle, asked after the push. Without membarrier the word is never 0, and
+ * the fence is here. A lone worker is the only one that is idle when a timer fires while it
+ * searches: what it made stealable then would run last. */
+static bool is_anybody_idle(const struct kin__sched *sched)
+{
+    if (sched->is_strong)
+        kin__fence_seq(); /* fence: the push before idle; its mirror is in list_self */
+    /* pairs with the exchange by which another is listed, which was started before */
+    if (!(kin__load_acquire(&sched->idle) & ~KIN__IDLE_STRONG))
+        return false;
+    return kin__load_relaxed(&sched->alive) > 1; /* relaxed: not older than what was listed */
+}
+
+void kin__worker_offer(struct kin__worker *worker)
+{
+    if (!is_anybody_idle(worker->sched))
+        return;
+    kin__bias_take(&worker->bias);
+    (void)kin__deque_publish(&worker->deque); /* half, at least one: of what comes singly, all */
+    kin__bias_give(&worker->bias);
+    kin__idle_wake_one(worker->sched);
+}
+
+/* Something was woken while somebody is idle. One that runs here next stays: two tasks that talk to
+ * each other would be torn apart. But somebody has to be up who sees it if this slice is long. */
+static __attribute__((noinline)) void offer_woken(struct kin__worker *worker)
+{
+    if (!is_anybody_idle(worker->sched))
+        return;
+    kin__bias_take(&worker->bias);
+    bool is_public = kin__load_relaxed(&worker->ready.head) && publish(worker); /* alone: its own */
+    kin__bias_give(&worker->bias);
+    if (is_public || kin__idle_is_unwatched(worker->sched))
+        kin__idle_wake_one(worker->sched);
+}
+
 void kin__worker_push_ready(struct kin__worker *worker, struct kin__task *task)
 {
     kin__bias_take(&worker->bias);
     push_ready(worker, task);
-    /* relaxed: asked again at the next pick */
-    if (KIN__UNLIKELY(kin__load_relaxed(&worker->attention) & KIN__HUNGRY))
-        kin__worker_share(worker);
     kin__bias_give(&worker->bias);
+    if (kin__worker_has_company(worker))
+        offer_woken(worker);
 }
 
 void kin__worker_push_last(struct kin__worker *worker, struct kin__task *task)
@@ -389,10 +451,9 @@ void kin__worker_push_last(struct kin__worker *worker, struct kin__task *task)
     else
         kin__fifo_push(&worker->ready, task);
     KIN__CHANGE(worker->backlog, 1);
-    /* relaxed: asked again at the next pick */
-    if (KIN__UNLIKELY(kin__load_relaxed(&worker->attention) & KIN__HUNGRY))
-        kin__worker_share(worker);
     kin__bias_give(&worker->bias);
+    if (kin__worker_has_company(worker))
+        offer_woken(worker);
 }
 
 uint32_t kin__worker_drain(struct kin__worker *worker)
@@ -436,12 +497,48 @@ static __attribute__((noinline)) void push_late(struct kin__worker *worker, stru
     if (worker->sched->tape)
         kin__tape_pushed(worker->sched, task, true);
     push_ready(worker, task);
+    if (kin__worker_has_company(worker) && kin__idle_is_unwatched(worker->sched))
+        worker->wakes = worker->has_chores = true; /* as after a yield */
+}
+
+/* The stack that is left loses the guard that this worker has lent it, the one that is entered gets
+ * one if it has none of its own. So each stack has a guard while somebody runs on it, and the
+ * process needs few mappings for that [SCHED:15.2.1]. The stack that is left is this worker's: its
+ * task is not committed yet. */
+static __attribute__((noinline)) void move_guard(struct kin__worker *worker)
+{
+    struct kin__stack *stack = worker->stack;
+    if (worker->bare == stack)
+        return;
+    if (worker->bare)
+        kin__stack_disarm(worker->bare);
+    worker->bare = stack && !stack->is_guarded ? stack : NULL;
+    if (worker->bare)
+        kin__stack_arm(worker->bare);
+}
+
+/* The first stack without a guard of its own: from now on workers look at each that they enter. */
+static __attribute__((noinline)) void meet_bare(struct kin__worker *worker)
+{
+    const struct kin__sched *sched = worker->sched;
+    for (unsigned i = 0; i < sched->workers_max; i++)
+        /* relaxed: who runs on the stack later has it from a queue, behind this */
+        kin__store_relaxed(&sched->workers[i].has_bare, 1u);
+}
+
+/* The task is about to leave a stack that could not be given a guard: whether it has overflowed is
+ * seen by its canary, as long as it can be named. */
+static __attribute__((noinline)) void look_at_bare(const struct kin__task *task)
+{
+    KIN__CHECK(kin__stack_is_sound(task->stack), "SCHED:5.3.3: the task has overflowed its stack");
 }
 
 /* Finishes what the flow that switched here left undone, and gives the bias it held. */
 static inline void land(struct kin__worker *worker)
 {
     struct kin__task *task = worker->leaving;
+    if (KIN__UNLIKELY(kin__load_relaxed(&worker->has_bare))) /* relaxed: see meet_bare */
+        move_guard(worker);
     if (task) {
         worker->leaving = NULL;
         if (KIN__UNLIKELY(kin__word_commit(task)))
@@ -463,7 +560,7 @@ static inline void retire(struct kin__worker *worker, struct kin__task *task)
     struct kin__task **before = &worker->freed[worker->freed_at++ % 4];
     task->ctx.sp = *before;
     *before = task;
-    kin__frame_free(&worker->blocks[KIN__FRAME_TASK], &task->frame);
+    kin__frame_free_as(&worker->blocks[KIN__FRAME_TASK], &task->frame, KIN__FRAME_TASK);
 }
 
 /* What remains of a task when its body has returned. */
@@ -471,9 +568,10 @@ static inline void finish(struct kin__task *task, int rc)
 {
     struct kin__worker *worker = kin__worker_self();
     if (KIN__LIKELY(!(task->flags & KIN__TASK_FAILED)))
-        task->status = rc;
-    /* relaxed: the task's own field */
-    KIN__CHECK(kin__load_relaxed(&task->inner) == NULL, "NSM-1: a nursery was left open");
+        task->status =
+            KIN__LIKELY(task->status == 0) ? rc : worker->sched->owner->cause(task, rc);
+    if (KIN__UNLIKELY(kin__load_relaxed(&task->inner) != NULL)) /* relaxed: the task's own */
+        worker->sched->owner->forgot(task);
     KIN__CHECK(kin__stack_is_sound(task->stack), "SCHED:5.3.3");
     kin__word_move(task, KIN__RUNNING, rc == KIN_CANCELLED ? KIN__CANCELLED : KIN__DONE,
                    KIN__BY_TASK);
@@ -494,7 +592,7 @@ static inline bool mount(struct kin__worker *worker, struct kin__task *task, voi
            kin__load_quiet(&task->waiting); /* alone: the task's own */
 }
 
-/* The body has returned, and the task has belongings: whether it goes on some other time. */
+/* The body has returned, and the task owns something: whether it goes on some other time. */
 static inline bool has_rest(const struct kin__task *task, int rc)
 {
     return rc == KIN__RESTING && kin__load_quiet(&task->waiting); /* alone: the task's own */
@@ -532,13 +630,15 @@ static __attribute__((noinline)) void run(struct kin__worker *worker, struct kin
     kin__context_enter(&task->ctx, lender);
     if (KIN__LIKELY(begins))
         rc = kin__call_clean_raw(&task->escape, task->fn, arg);
-    if (KIN__UNLIKELY(task->flags & KIN__TASK_EXTRA)) {
+    if (KIN__UNLIKELY(kin__task_owns(task, 0))) {
         if (has_rest(task, rc)) {
             kin__context_leave(&task->ctx, lender);
             rest(task, arg);
             return;
         }
-        rc = kin__worker_self()->sched->owner->conclude(task, rc);
+        if (task->flags & KIN__TASK_EXTRA)
+            rc = kin__worker_self()->sched->owner->conclude(task, rc);
+        task->arg = arg; /* child_done wants it: it may be a copy */
     }
     kin__context_leave(&task->ctx, lender);
     finish(task, rc);
@@ -556,13 +656,15 @@ static __attribute__((noinline)) bool run_borrowing(struct kin__worker *worker,
     kin__context_enter(&task->ctx, lender);
     if (KIN__LIKELY(begins))
         rc = kin__call_raw(&task->escape, task->fn, arg);
-    if (KIN__UNLIKELY(task->flags & KIN__TASK_EXTRA)) {
+    if (KIN__UNLIKELY(kin__task_owns(task, 0))) {
         if (has_rest(task, rc)) {
             kin__context_leave(&task->ctx, lender);
             rest(task, arg);
             return false;
         }
-        rc = kin__worker_self()->sched->owner->conclude(task, rc);
+        if (task->flags & KIN__TASK_EXTRA)
+            rc = kin__worker_self()->sched->owner->conclude(task, rc);
+        task->arg = arg; /* child_done wants it: it may be a copy */
     }
     kin__context_leave(&task->ctx, lender);
     finish(task, rc);
@@ -608,6 +710,8 @@ static inline bool begin(struct kin__worker *worker, struct kin__context *from,
         kin__stack_take(&worker->stacks, &worker->sched->stacks, task->stack_class);
     if (KIN__UNLIKELY(!stack))
         return false;
+    if (KIN__UNLIKELY(!stack->is_guarded))
+        meet_bare(worker);
     kin__context_make(&stack->runner, stack->low, stack->base, runner);
     worker->fresh = task;
     kin__worker_set_current(worker, NULL);
@@ -642,6 +746,8 @@ void kin__worker_park(struct kin__task *task)
     if (kin__word_is_ready(task))
         return; /* the winner was faster than the switch */
     struct kin__worker *worker = kin__worker_self();
+    if (KIN__UNLIKELY(worker->bare != NULL))
+        look_at_bare(task);
     struct kin__task *next = next_held(worker);
     worker->leaving = task;
     go(worker, &task->ctx, next);
@@ -691,6 +797,8 @@ static inline struct kin__task *next_yielded(struct kin__worker *worker, struct 
 void kin__worker_yield(struct kin__task *task)
 {
     struct kin__worker *worker = kin__worker_self();
+    if (KIN__UNLIKELY(worker->bare != NULL))
+        look_at_bare(task);
     struct kin__task *next = next_yielded(worker, task);
     if (KIN__LIKELY(next != NULL)) {
         kin__word_move(task, KIN__RUNNING, KIN__RUNNABLE, KIN__BY_TASK);
@@ -710,6 +818,9 @@ void kin__worker_yield(struct kin__task *task)
         put_off_yielded(worker);
     kin__fifo_push(&worker->yielded, task); /* not seen by anybody while the bias is held */
     KIN__CHANGE(worker->backlog, 1);
+    /* Whoever runs next may be long: somebody has to be up who sees this one. */
+    if (kin__worker_has_company(worker) && kin__idle_is_unwatched(worker->sched))
+        worker->wakes = worker->has_chores = true;
     go(worker, &task->ctx, next);
 }
 
@@ -725,12 +836,25 @@ void kin__worker_run_here(struct kin__task *host, struct kin__task *child)
     kin__worker_set_current(worker, host);
 }
 
+/* A frame that is larger than the guard calls kin: whatever it has written is somebody else's. */
+_Noreturn static void end_beyond(struct kin__task *task, uintptr_t sp)
+{
+    char memory[640];
+    struct kin__text text;
+    kin__text_init(&text, memory, sizeof(memory));
+    kin__report_beyond(&text, task, sp);
+    kin__report_abort(task, &text);
+}
+
 /* Near the end of the stack there may be too little room to be sure of touching the guard: the
  * address is made up. On a stack without a guard the process ends. */
 void kin__entry_overflow(struct kin__task *task)
 {
     const volatile char *guard = task->low - 1;
-    KIN__CHECK(task->stack->is_guarded, "SCHED:5.3.3: the task's stack is full");
+    uintptr_t sp = (uintptr_t)__builtin_frame_address(0);
+    if (sp < (uintptr_t)task->low - kin__stack_guard_bytes(task->stack))
+        end_beyond(task, sp);
+    KIN__CHECK(kin__stack_has_guard(task->stack), "SCHED:5.3.3: the task's stack is full");
     (void)*guard;
 }
 
@@ -744,6 +868,59 @@ _Noreturn void kin__worker_escape(struct kin__task *task)
     __asan_handle_no_return();
 #endif
     kin__escape_raw(task->escape, task->status);
+}
+
+/* ---- a thread that has ended ---- */
+
+/* Where the spare stack of a task that has lost its thread keeps the stack that it had. */
+static struct kin__stack **lost_stack(struct kin__stack *spare)
+{
+    return (struct kin__stack **)(void *)((char *)spare->base - 16);
+}
+
+/* The task goes on here, on its spare stack, for the last time: as after an overflow, what it has
+ * open lies in the dead frames, which must stay until that is seen to (scope/overflow.c). */
+static void go_on_lost(void *pass)
+{
+    struct kin__worker *worker = pass;
+    struct kin__task *task = kin__worker_current(worker);
+    struct kin__stack *dead = *lost_stack(task->spare);
+    land(worker);
+    worker->sched->owner->unwind(task);
+    kin__worker_self()->stack = dead;
+    task->stack = dead;
+    task->low = dead->low;
+    kin__worker_escape(task);
+}
+
+void kin__worker_abandon(struct kin__worker *worker)
+{
+    struct kin__sched *sched = worker->sched;
+    struct kin__task *task = kin__worker_current(worker);
+    /* alone: its owner is gone, or asks itself */
+    KIN__CHECK(task && !kin__load_relaxed(&worker->bias.busy), "C7: a thread ended between tasks");
+    KIN__CHECK(!(task->flags & KIN__TASK_SPARE), "C7: a cleanup after a panic ended its thread");
+    struct kin__stack *spare = kin__stack_take(&worker->stacks, &sched->stacks, task->stack_class);
+    KIN__CHECK(spare != NULL, "C7: a thread ended, and there is no memory to end its task");
+    *lost_stack(spare) = task->stack;
+    kin__context_make(&task->ctx, spare->low, (char *)spare->base - 16, go_on_lost);
+    if (!(task->flags & KIN__TASK_FAILED))
+        task->status = KIN_WORKER;
+    task->spare = spare;
+    task->flags |= KIN__TASK_FAILED | KIN__TASK_SPARE;
+    task->stack = spare;
+    task->low = spare->low;
+    kin__worker_set_current(worker, NULL);
+    worker->stack = NULL;
+    kin__word_move(task, KIN__RUNNING, KIN__RUNNABLE, KIN__BY_TASK);
+    if (sched->tape)
+        kin__tape_pushed(sched, task, false);
+    kin__bias_take(&worker->bias);
+    kin__fifo_push(&worker->ready, task);
+    KIN__CHANGE(worker->backlog, 1);
+    (void)kin__worker_drain(worker);
+    kin__bias_give(&worker->bias);
+    kin__idle_wake_one(sched);
 }
 
 /* No memory for a stack: the task ends without having run, or, after a rest, without running
@@ -776,6 +953,7 @@ void kin__worker_main(struct kin__worker *worker)
             if (!(task = kin__idle_wait(worker)))
                 continue;
         }
+        worker->moment_ns = 0;
         kin__bias_take(&worker->bias);
         if (task->stack)
             go(worker, &worker->native, task);

@@ -51,9 +51,10 @@ enum kin__worker_state {
 #define KIN__DRAIN 2u  /* it was replaced: hand everything over and retire */
 #define KIN__TAPED 4u  /* what it does is written down: tape.h; constant while it runs */
 
-/* The number that a worker has in place of its runtime's when that is recorded: no task has it, so
- * that whatever becomes runnable takes the long way, where it is noted. */
-#define KIN__RUNTIME_TAPED UINT16_MAX
+/* The number that a worker has in place of its runtime's when that is recorded, or when the worker
+ * drains: no task has it, so that whatever becomes runnable takes the long way, where it is noted,
+ * or goes to the others. */
+#define KIN__RUNTIME_NONE UINT16_MAX
 
 /* A FIFO of tasks linked by next. Owner, or monitor with the bias; others peek at the head. */
 struct kin__fifo {
@@ -76,11 +77,15 @@ struct kin__worker {
     bool wakes;                    /* something was shared: wake a sleeper */
     bool is_caller;                /* the thread that called kin_run: not ours to end */
     uint16_t index;
-    uint16_t runtime;              /* number of the runtime, as its tasks have it; or _TAPED */
+    kin__a16 runtime; /* number of the runtime, as its tasks have it; or _NONE; the monitor too */
     uint16_t child_turns;          /* turns that a join has put off */
+    /* 1: some stacks have no guard of their own; whoever takes the first of them, then constant */
+    kin__a32 has_bare;
     struct kin__stack *left_stack; /* a stack whose loop ended; given back by whoever lands */
     struct kin__task *fresh;       /* handed to a new loop */
     struct kin__stack *spare;      /* handed to a task that overflowed: see scope/overflow.c */
+    uintptr_t fault_pc;            /* where that task has overflowed */
+    struct kin__stack *bare;       /* the stack it runs on, if that has no guard of its own */
 
     /* owner, or the monitor while it holds the bias */
     _Alignas(KIN__LINE) struct kin__bias bias;
@@ -101,8 +106,7 @@ struct kin__worker {
     uint64_t seen_outside;          /* what others had pushed when it last ran out of work */
     uint64_t yield_due;             /* the pick from which on yielded takes part in turned picks */
     uint32_t spin_ns;               /* the longest moment a search of its own spins; see idle.c */
-    /* how long it slept while work was out of reach; 0: it was not */
-    uint32_t moment_ns;
+    uint32_t moment_ns;             /* how long it slept last, since it had no work; 0: it has */
     int64_t now;                    /* the clock as last read */
     struct kin__rng rng;
     struct kin__stack_cache stacks;
@@ -113,6 +117,7 @@ struct kin__worker {
     _Alignas(KIN__LINE) kin__a64 slices; /* tasks picked, up to the last look around */
     kin__a64 steals;
     kin__a64 stolen;
+    kin__a64 steals_failed; /* victims that had nothing to take, or were robbed by others */
     kin__ai64 live;          /* spawned here minus ended here */
     kin__a32 is_polling;     /* busy with timers, which may take a while when very many are due */
     kin__ai64 next_deadline; /* of its timers; KIN_NEVER: none. Under the wheel's lock */
@@ -123,15 +128,24 @@ struct kin__worker {
     kin__a32 wake;                          /* futex: 1 while a wake is due */
     kin__a32 is_outside;                    /* it sleeps in the poll of what is outside */
     kin__a32 state;                         /* enum kin__worker_state */
+    kin__a32 steal_enabled;                 /* 0: it takes nothing from others; see pool.c */
     bool is_listed;                         /* among the sleepers; under the pool's lock */
+    bool is_napping;                        /* and gets up by itself soon; under the pool's lock */
     struct kin__worker *sleeper_next;       /* under the pool's lock */
     struct kin__thread thread;              /* under the pool's lock */
+
+    /* the searcher's, of whom there is one */
+    uint64_t watched_progress;
+    bool is_watched;
 
     /* the monitor's */
     uint64_t seen_progress;
     uint64_t seen_refusal; /* the progress at which it last had no replacement for it */
-    int64_t seen_since;
-    int64_t seen_cpu;
+    int64_t seen_since; /* when it was first seen to have come this far */
+    int64_t seen_at;    /* when it was last looked at, */
+    int64_t seen_cpu;   /* and the CPU time of its thread then */
+    int64_t awake_at;   /* when it was last seen not to sleep */
+    uint32_t conduct; /* of the last look: see monitor.c */
     kin__a32 is_replaced;
 };
 
@@ -142,7 +156,15 @@ static inline uint64_t kin__worker_progress(const struct kin__worker *worker)
     uint64_t picks = kin__load_relaxed(&worker->slices) * 64;
     picks += kin__load_relaxed(&worker->countdown);                  /* relaxed: as above */
     uint64_t pushes = (uint64_t)kin__load_relaxed(&worker->backlog); /* relaxed: as above */
-    return picks * 31 + pushes; /* a task that spawns in a long slice is not stuck */
+    /* A task that spawns in a long slice is not stuck. The factor is so large that no number of
+     * pushes makes up for a pick. */
+    return picks * 0x9e3779b97f4a7c15 + pushes;
+}
+
+/* Whether the task belongs to the worker's runtime, and is taken by the worker itself. */
+static inline bool kin__worker_owns(const struct kin__worker *worker, const struct kin__task *task)
+{
+    return kin__load_quiet(&worker->runtime) == task->runtime; /* relaxed: see replace, monitor.c */
 }
 
 /* The calling thread's worker; NULL elsewhere. Ask again after everything that may switch. */
@@ -227,10 +249,11 @@ static inline struct kin__task *kin__fifo_pop(struct kin__fifo *fifo)
 void kin__worker_park(struct kin__task *task);
 /* Puts the running task behind everything runnable; returns when its turn comes. */
 void kin__worker_yield(struct kin__task *task);
-/* The slow halves of kin__worker_push_new: makes room in a full ring and pushes; offers work to a
- * thief that asked. With the bias held. */
+/* The slow half of kin__worker_push_new: makes room in a full ring and pushes. With the bias
+ * held. */
 void kin__worker_push_spilling(struct kin__worker *worker, struct kin__task *task);
-void kin__worker_share(struct kin__worker *worker);
+/* Something was pushed while somebody is idle: makes it visible and wakes at most one [E5]. */
+void kin__worker_offer(struct kin__worker *worker);
 
 /* A counter that its owner alone changes. */
 #define KIN__CHANGE(counter, by) /* alone: others only read it */                                  \
@@ -246,19 +269,6 @@ static inline void kin__worker_outside(int64_t by)
     kin__store_release_quiet(&worker->outside, outside + by);
 }
 
-/* A new task of the running worker: the newest in its deque. */
-static inline void kin__worker_push_new(struct kin__worker *worker, struct kin__task *task)
-{
-    kin__bias_take(&worker->bias);
-    if (KIN__UNLIKELY(!kin__deque_push(&worker->deque, task)))
-        kin__worker_push_spilling(worker, task);
-    KIN__CHANGE(worker->backlog, 1);
-    KIN__CHANGE(worker->live, 1);
-    /* relaxed: asked again at the next pick */
-    if (KIN__UNLIKELY(kin__load_relaxed(&worker->attention) & KIN__HUNGRY))
-        kin__worker_share(worker);
-    kin__bias_give(&worker->bias);
-}
 /* A task that was woken by the running worker. */
 void kin__worker_push_ready(struct kin__worker *worker, struct kin__task *task);
 /* The same, behind all that were woken before. */
@@ -269,6 +279,9 @@ struct kin__task *kin__worker_take_child(struct kin__worker *worker,
 /* Runs such a child on the stack of the running task, until it is over or rests. Whether the stack
  * can lend is the caller's question. */
 void kin__worker_run_here(struct kin__task *host, struct kin__task *child);
+/* The worker's thread has ended in the middle of its task: that fails with KIN_WORKER, on another
+ * thread, and all that the worker holds goes to the others. On the thread as it ends, or later. */
+void kin__worker_abandon(struct kin__worker *worker);
 /* Ends the body of the running task from any depth, with task->status. */
 _Noreturn void kin__worker_escape(struct kin__task *task);
 
@@ -281,6 +294,9 @@ struct kin__task *kin__worker_next(struct kin__worker *worker);
 /* Everything runnable the worker holds goes to the global queue. Owner, or monitor with the
  * bias. */
 uint32_t kin__worker_drain(struct kin__worker *worker);
+/* Makes something that the worker keeps to itself stealable, what it would run next too. Not the
+ * owner, with the bias. */
+void kin__worker_open(struct kin__worker *worker);
 /* How many runnable tasks it holds, about. */
 uint64_t kin__worker_load(struct kin__worker *worker);
 

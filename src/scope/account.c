@@ -95,6 +95,7 @@ static void note_used_locked(struct kin__account *account, unsigned part, uint64
 
 static void note_unused_locked(struct kin__account *account, unsigned part, uint64_t amount)
 {
+    KIN__ASSERT(account->used.of[part] >= amount, "SCHED:8.2.1: what returns was used");
     account->used.of[part] -= amount;
 }
 
@@ -106,6 +107,7 @@ static void note_owed_locked(struct kin__account *account, unsigned part, uint64
 static void note_paid(struct kin__account *account, unsigned part, uint64_t amount)
 {
     lock(account);
+    KIN__ASSERT(account->owed.of[part] >= amount, "SCHED:8.2.1: what is noted was handed out");
     account->owed.of[part] -= amount;
     unlock(account);
 }
@@ -116,7 +118,7 @@ static void check_locked(struct kin__account *account)
     for (unsigned i = 0; i < KIN__PARTS; i++) {
         uint64_t in = kin__amount_sum(account->given.of[i], account->minted.of[i]);
         KIN__ASSERT(in == KIN__UNLIMITED || account->left.of[i] == KIN__UNLIMITED ||
-                        account->left.of[i] + account->used.of[i] == in,
+                        kin__amount_sum(account->left.of[i], account->used.of[i]) == in,
                     "SCHED:8.2.1: a budget is conserved");
     }
     KIN__ASSERT(account->hungry.next == NULL || kin__list_is_empty(&account->hungry),
@@ -325,22 +327,28 @@ static void pass_through(struct kin__account *own, const struct kin__account *fr
     }
 }
 
-int kin__account_wait(struct kin__account *account, enum kin__part part, kin_time deadline)
+int kin__account_wait(struct kin__account *account, enum kin__part part,
+                      const struct kin__case *or_else, kin_time deadline)
 {
     struct hunger hunger = {account, part};
-    struct kin__case few[FEW_WAITS + 1], *cases = few;
+    struct kin__case few[FEW_WAITS + 2], *cases = few;
     uint32_t count = 0;
     int status = 0;
     KIN__ASSERT(!kin__part_is_hard(part), "SCHED:3.2.1");
     for (struct kin__account *at = account; at; at = above(at)) /* as deep as tasks are nested */
         count++;
-    if (count > FEW_WAITS && !(cases = kin__heap_alloc((count + 1) * sizeof(*cases))))
+    if (count > FEW_WAITS && !(cases = kin__heap_alloc((count + 2) * sizeof(*cases))))
         return KIN_BUDGET;
     count = 0;
     for (struct kin__account *at = account; at; at = above(at))
         cases[count++] = (struct kin__case){.ops = &hunger_waitable, .object = at, .io = &hunger};
+    uint32_t accounts = count;
+    if (or_else)
+        cases[count++] = *or_else;
     int rc = kin__wait_any_until(cases, count, deadline, 0, &status);
-    if (rc > 0) { /* from further up, and used by this very operation */
+    if (rc > 0 && (uint32_t)rc == accounts)
+        status = KIN_BUDGET; /* it came to the other thing */
+    else if (rc > 0) { /* from further up, and used by this very operation */
         pass_through(account, cases[rc].object, part, 1);
         lock(account);
         note_used_locked(account, part, 1);
@@ -448,26 +456,133 @@ static void put_back(struct kin__account *account, unsigned parts, const struct 
     unlock(account);
 }
 
+/* What is left of what an account was given; what was made is used first. */
+static void leave_locked(struct kin__account *account, struct kin__amounts *given,
+                         struct kin__amounts *returned)
+{
+    check_locked(account);
+    *given = account->given;
+    for (unsigned i = 0; i < KIN__PARTS; i++)
+        returned->of[i] = account->left.of[i] < given->of[i] ? account->left.of[i] : given->of[i];
+}
+
 void kin__account_settle(struct kin__account *account, struct kin__wakes *wakes)
 {
     struct kin__amounts given, returned;
     struct side sides[2];
     struct kin__account *source = account->is_pooled ? account->source.soft : NULL;
+    /* relaxed: nobody uses the account any more */
+    struct kin__payer *payer = kin__load_relaxed(&account->payer);
     if (source) { /* nobody takes anything back any more */
         lock(source);
         if (kin__list_is_linked(&account->holds))
             kin__list_remove(&account->holds);
         unlock(source);
     }
+    if (payer) /* a block that is freed meanwhile returns before, or after: further up */
+        kin__lock_take(&payer->lock, KIN__RANK_TASK);
     lock(account);
-    check_locked(account);
-    given = account->given;
-    for (unsigned i = 0; i < KIN__PARTS; i++) /* what was made is used first */
-        returned.of[i] = account->left.of[i] < given.of[i] ? account->left.of[i] : given.of[i];
+    leave_locked(account, &given, &returned);
     unlock(account);
     unsigned count = sides_of(account->source, sides);
     for (unsigned i = 0; i < count; i++)
         put_back(sides[i].account, sides[i].parts, &given, &returned, wakes);
+    if (payer) {
+        payer->account = NULL;
+        payer->owed = given.of[KIN__PART_MEMORY] - returned.of[KIN__PART_MEMORY];
+        kin__lock_give(&payer->lock, KIN__RANK_TASK);
+        kin__payer_drop(payer);
+    }
+}
+
+/* ---- who paid for memory ---- */
+
+/* Gives back the bytes of a block to whoever paid, or to who gave it to them. */
+static void give_back(struct kin__payer *payer, uint64_t amount)
+{
+    struct kin__wakes nobody = {0}; /* waits for memory */
+    while (payer && amount > 0) { /* ends: a chain does; each refers to the one above */
+        kin__lock_take(&payer->lock, KIN__RANK_TASK);
+        struct kin__account *account = payer->account;
+        if (account)
+            kin__account_unuse(account, KIN__PART_MEMORY, amount, &nobody);
+        else if (amount > payer->owed)
+            amount = payer->owed; /* the rest was made, and ended with the account */
+        if (!account)
+            payer->owed -= amount;
+        kin__lock_give(&payer->lock, KIN__RANK_TASK);
+        if (account)
+            return;
+        payer = payer->up;
+    }
+}
+
+void kin__payer_refund(struct kin__payer *payer, uint64_t amount)
+{
+    give_back(payer, amount);
+    kin__payer_drop(payer);
+}
+
+/* Gives an account a payer below up, unless somebody else is faster. NULL: there is no memory. */
+static struct kin__payer *make_payer(struct kin__account *account, struct kin__payer *up)
+{
+    struct kin__payer *payer = kin__heap_alloc(sizeof(*payer)), *there = NULL;
+    if (!payer)
+        return NULL;
+    payer->refs = 1; /* the account's */
+    payer->account = account;
+    payer->up = up;
+    payer->refund = kin__payer_refund;
+    if (up)
+        kin__payer_hold(up);
+    /* pairs with the acquire in payer_of: children of one nursery come at once */
+    if (kin__cas_acq_rel(&account->payer, &there, payer))
+        return payer;
+    if (up)
+        kin__payer_drop(up);
+    kin__heap_free(payer);
+    return there;
+}
+
+static struct kin__payer *payer_of(struct kin__account *account)
+{
+    return account ? kin__load_acquire(&account->payer) : NULL; /* pairs with make_payer */
+}
+
+struct kin__payer *kin__account_payer(struct kin__account *account)
+{
+    struct kin__payer *payer = payer_of(account);
+    while (!payer) { /* ends: each time one more has a payer, the topmost first */
+        struct kin__account *at = account;
+        while (at->source.hard && !payer_of(at->source.hard)) /* a chain ends */
+            at = at->source.hard;
+        payer = make_payer(at, payer_of(at->source.hard));
+        if (!payer)
+            return NULL;
+        payer = payer_of(account);
+    }
+    return payer;
+}
+
+void kin__payer_hold(struct kin__payer *payer)
+{
+    kin__lock_take(&payer->lock, KIN__RANK_TASK);
+    payer->refs++;
+    kin__lock_give(&payer->lock, KIN__RANK_TASK);
+}
+
+void kin__payer_drop(struct kin__payer *payer)
+{
+    while (payer) { /* ends: a chain does */
+        kin__lock_take(&payer->lock, KIN__RANK_TASK);
+        bool is_last = --payer->refs == 0;
+        kin__lock_give(&payer->lock, KIN__RANK_TASK);
+        if (!is_last)
+            return;
+        struct kin__payer *up = payer->up;
+        kin__heap_free(payer);
+        payer = up;
+    }
 }
 
 struct kin__amounts kin__account_left(struct kin__account *account)

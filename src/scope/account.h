@@ -53,8 +53,20 @@ struct kin__amounts kin__account_left(struct kin__account *account);
  * False: there is nothing. */
 bool kin__account_refill(struct kin__account *account, enum kin__part part, uint64_t interval);
 /* Waits in the running task until one of a soft part can be used: 0, KIN_TIMEOUT, KIN_CANCELLED,
- * KIN_BUDGET without memory to wait with. */
-int kin__account_wait(struct kin__account *account, enum kin__part part, kin_time deadline);
+ * KIN_BUDGET without memory to wait with, or when or_else, which may be NULL, comes first. */
+int kin__account_wait(struct kin__account *account, enum kin__part part,
+                      const struct kin__case *or_else, kin_time deadline);
+
+/* ---- who paid for memory ---- */
+
+/* Who pays for what an account uses of memory; the caller is the one who uses it, and keeps it by
+ * kin__payer_hold. NULL: there is no memory to note it. */
+struct kin__payer *kin__account_payer(struct kin__account *account);
+void kin__payer_hold(struct kin__payer *payer);
+void kin__payer_drop(struct kin__payer *payer);
+/* A block of so many bytes is freed: whoever paid has them again, or who gave it to them; and the
+ * block refers to the payer no more. */
+void kin__payer_refund(struct kin__payer *payer, uint64_t amount);
 
 /* ---- purses ---- */
 

@@ -2,17 +2,15 @@
 /*
  * kin_alloc and kin_free: memory that is charged to a task.
  *
- * In front of each block stands to whom it was charged, so that whoever frees it gives the budget
- * back to the right one:
+ * In front of each block stands who paid for it (task/account.h), so that whoever frees it gives
+ * the budget back to the right one, however late:
  *
- *                        scope      size       seal       task       block
- *     charged to a task  its name   bytes      .          its id     ...
- *     charged to a pool  its name   bytes      .          POOL       ...
- *     charged to nobody                        .          0          ...
+ *                           payer      size       seal       is charged   block
+ *     charged               .          bytes      .          1            ...
+ *     charged to nobody                           .          0            ...
  *
- * Names, not pointers: the task or the nursery may be over by then. The seal is the block's own
- * address, mixed with a constant and gone after the free, so that a pointer that is none of ours
- * and a second free are found as a rule.
+ * The seal is the block's own address, mixed with a constant and gone after the free, so that a
+ * pointer that is none of ours and a second free are found as a rule.
  */
 #include "plat/plat.h"
 #include "sched/entry.h"
@@ -20,21 +18,21 @@
 #include "scope/belongings.h"
 #include "task/budget.h"
 
+#include <errno.h>
+
 /* In front of every block. */
 struct head {
     uint64_t seal;
-    uint64_t task; /* 0: charged to nobody */
+    uint64_t is_charged;
 };
 
 /* In front of a block that was charged. */
 struct bill {
-    uint64_t scope; /* name of the nursery */
-    uint64_t size;
+    struct kin__bill of;
     struct head head;
 };
 
 #define SEAL UINT64_C(0x6b696e206d656d6f)
-#define POOL (UINT64_C(1) << KIN__FRAME_INDEX_BITS) /* no task has this name: its index is 0 */
 #define SIZE_MOST ((size_t)PTRDIFF_MAX - sizeof(struct bill))
 
 _Static_assert(sizeof(struct head) == 16 && sizeof(struct bill) == 32, "blocks stay aligned");
@@ -51,7 +49,7 @@ static void *alloc_free_of_charge(size_t size)
     if (!head)
         return NULL;
     head->seal = seal_of(head + 1);
-    head->task = 0;
+    head->is_charged = 0;
     return head + 1;
 }
 
@@ -68,80 +66,80 @@ static bool use_phase(struct kin__account *account, size_t size)
     return true;
 }
 
-/* The account that pays; *payer is what the head says. NULL: nobody has so much. */
-static struct kin__account *charge(struct kin__task *task, size_t size, uint64_t *payer)
+/* The account that pays. NULL: nobody has so much. */
+static struct kin__account *charge(struct kin__task *task, size_t size)
 {
     struct kin__account *account = &task->extra->account;
-    *payer = kin__task_id(task);
+    struct kin__account *pool = account->is_pooled ? account->source.hard : NULL;
     if (KIN__UNLIKELY(!use_phase(account, size))) {
         (void)kin__budget_refuse(task, KIN_BUDGET_MEMORY);
         return NULL;
     }
     if (kin__account_use(account, KIN__PART_MEMORY, size))
         return account;
-    *payer = POOL;
-    struct kin__account *pool = account->is_pooled ? account->source.hard : NULL;
     if (pool && kin__account_use(pool, KIN__PART_MEMORY, size))
         return pool;
+    if (account->phase && account->phase->of[KIN__PART_MEMORY] != KIN__UNLIMITED)
+        account->phase->of[KIN__PART_MEMORY] += size;
     (void)kin__budget_refuse(task, KIN_BUDGET_MEMORY);
     return NULL;
 }
 
-static void *alloc_charged(struct kin__task *task, size_t size)
+int kin__budget_bill(struct kin__bill *bill, struct kin__task *task)
 {
-    const struct kin__scope *scope = kin__load_relaxed(&task->scope); /* relaxed: constant */
     struct kin__wakes nobody = {0}; /* waits for memory */
-    uint64_t payer;
-    struct kin__account *account = charge(task, size, &payer);
+    struct kin__account *account = charge(task, bill->bytes);
     if (!account)
-        return NULL;
-    struct bill *bill = kin__heap_alloc(sizeof(*bill) + size);
+        return KIN_BUDGET;
+    bill->payer = kin__account_payer(account);
+    if (!bill->payer) {
+        kin__account_unuse(account, KIN__PART_MEMORY, bill->bytes, &nobody);
+        return -ENOMEM;
+    }
+    kin__payer_hold(bill->payer);
+    return 0;
+}
+
+static void *alloc_charged(struct kin__task *task, size_t size, int *rc)
+{
+    struct kin__bill of = {NULL, size ? size : 1}; /* an empty block is memory, too */
+    int charged = kin__budget_bill(&of, task);
+    struct bill *bill = charged == 0 ? kin__heap_alloc(sizeof(*bill) + size) : NULL;
     if (!bill) {
-        kin__account_unuse(account, KIN__PART_MEMORY, size, &nobody);
+        kin__bill_give(of);
+        if (charged < 0)
+            *rc = charged;
         return NULL;
     }
-    bill->scope = kin__load_relaxed(&scope->frame.name); /* relaxed: constant while it is open */
-    bill->size = size;
+    bill->of = of;
     bill->head.seal = seal_of(bill + 1);
-    bill->head.task = payer;
+    bill->head.is_charged = 1;
     return bill + 1;
 }
 
-/* The nursery of this name, locked; NULL: it is over. */
-static struct kin__scope *lock_scope(uint64_t name)
+void *kin__alloc(struct kin__task *task, size_t size, int *rc)
 {
-    struct kin__frame *frame = kin__frame_at(KIN__FRAME_SCOPE, name);
-    if (!frame)
+    *rc = -ENOMEM;
+    if (size > SIZE_MOST)
         return NULL;
-    struct kin__scope *scope = KIN__CONTAINER_OF(frame, struct kin__scope, frame);
-    kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
-    /* relaxed: changes only when the scope is released, which takes the lock */
-    if (kin__load_relaxed(&scope->frame.name) == name)
-        return scope;
-    kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
-    return NULL;
+    task = kin__bill_client(task);
+    if (KIN__LIKELY(!task || !(task->flags & KIN__TASK_METERED)))
+        return alloc_free_of_charge(size);
+    return alloc_charged(task, size, rc);
 }
 
-/* Gives the budget back to the task that paid, or to the pool that it drew from. */
-static void refund(const struct bill *bill)
+void kin__free(void *memory)
 {
-    struct kin__wakes nobody = {0}; /* waits for memory */
-    struct kin__account *account = NULL;
-    struct kin__task *task = NULL;
-    struct kin__scope *scope = NULL;
-    if (bill->head.task != POOL)
-        scope = kin__budget_lock_scope_of(bill->head.task, &task);
-    if (!scope)
-        scope = lock_scope(bill->scope);
-    if (!scope)
-        return; /* that nursery is over */
-    if (task && (task->caps & KIN__CAPS_ACCOUNT))
-        account = &task->extra->account;
-    else
-        account = kin__budget_bank(scope).hard;
-    if (account)
-        kin__account_unuse(account, KIN__PART_MEMORY, bill->size, &nobody);
-    kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
+    struct head *head = (struct head *)memory - 1;
+    KIN__CHECK(head->seal == seal_of(memory), "SCHED:3.3.1: kin_free of what kin_alloc gave, once");
+    head->seal = 0;
+    if (!head->is_charged) {
+        kin__heap_free(head);
+        return;
+    }
+    struct bill *bill = (struct bill *)memory - 1;
+    kin__bill_give(bill->of);
+    kin__heap_free(bill);
 }
 
 /* ---- the public face ---- */
@@ -149,31 +147,19 @@ static void refund(const struct bill *bill)
 void *kin_alloc(size_t size)
 {
     struct kin__task *task = kin__task_self();
-    if (size > SIZE_MOST)
-        return NULL;
-    if (!task)
-        return alloc_free_of_charge(size);
-    kin__entry_check(task);
-    if (kin__op(task, 0, 0) == KIN_BUDGET) /* a cancellation is no reason to refuse memory */
-        return NULL;
-    if (KIN__LIKELY(!(task->flags & KIN__TASK_METERED)))
-        return alloc_free_of_charge(size);
-    return alloc_charged(task, size);
+    int rc;
+    if (task) {
+        kin__entry_check(task);
+        if (kin__op(task, 0, 0) == KIN_BUDGET) /* a cancellation is no reason to refuse memory */
+            return NULL;
+    }
+    return kin__alloc(task, size, &rc);
 }
 
 void kin_free(void *memory)
 {
     if (!memory)
         return;
-    kin__entry_check_self();
-    struct head *head = (struct head *)memory - 1;
-    KIN__CHECK(head->seal == seal_of(memory), "SCHED:3.3.1: kin_free of what kin_alloc gave, once");
-    head->seal = 0;
-    if (head->task == 0) {
-        kin__heap_free(head);
-        return;
-    }
-    struct bill *bill = (struct bill *)memory - 1;
-    refund(bill);
-    kin__heap_free(bill);
+    kin__entry_check_gives();
+    kin__free(memory);
 }

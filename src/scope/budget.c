@@ -31,6 +31,8 @@
 
 #include <errno.h>
 
+#define FREE_NURSERIES 16u /* so many a task has open for nothing */
+
 static const struct kin__amounts nothing;
 static const struct kin__amounts everything = {
     {KIN__UNLIMITED, KIN__UNLIMITED, KIN__UNLIMITED, KIN__UNLIMITED, KIN__UNLIMITED}};
@@ -61,6 +63,19 @@ static struct kin__purse purse_of(struct kin__task *owner)
                                account->is_hard ? account : account->source.hard};
 }
 
+/* Charges the block of a nursery to its owner, unless it is among the first few that the owner has
+ * open: the handle of a nursery lies on a stack as a rule, but one handle can be opened again and
+ * again. 0, KIN_BUDGET, -ENOMEM. */
+static int charge_block(struct kin__scope *scope, struct kin__task *owner)
+{
+    unsigned open = 0;
+    scope->bill = (struct kin__bill){NULL, KIN__SCOPE_BYTES};
+    /* ends: after a few */
+    for (const struct kin__scope *at = scope->outer; at && open < FREE_NURSERIES; at = at->outer)
+        open++;
+    return open < FREE_NURSERIES ? 0 : kin__bill_take(&scope->bill, owner, KIN__SCOPE_BYTES);
+}
+
 /* Makes the pool of a nursery. */
 static int make_pool(struct kin__scope *scope, struct kin__purse source,
                      const struct kin__amounts *amounts)
@@ -85,28 +100,36 @@ int kin__budget_open(struct kin__scope *scope, struct kin__task *owner,
         return KIN_NOCAP;
     enum kin_recharge recharge = options ? options->recharge : KIN_RECHARGE_PROFILE;
     if (recharge == KIN_RECHARGE_PROFILE)
-        recharge = kin__profile_is_strict(scope->sched) ? KIN_RECHARGE_MANUAL : KIN_RECHARGE_AUTO;
+        recharge = kin__profile_is_strict(kin__scope_sched(scope)) ? KIN_RECHARGE_MANUAL
+                                                                    : KIN_RECHARGE_AUTO;
     scope->recharge = (uint8_t)recharge;
     scope->on_exhausted = (uint8_t)(options ? options->on_exhausted : KIN_EXHAUSTED_WAIT);
     scope->bank = purse_of(owner);
     scope->pool = NULL;
     scope->has |= KIN__SCOPE_METERED;
-    if (!has_budget)
-        return 0;
-    struct kin__amounts amounts = kin__amounts_of(&options->budget);
-    int rc = make_pool(scope, purse_of(owner), &amounts);
-    if (rc < 0)
+    int rc = charge_block(scope, owner);
+    if (rc < 0 || !has_budget)
         return rc;
-    enum kin_budget_part lacking = kin__purse_draw(purse_of(owner), &amounts);
-    if (!lacking)
-        return 0;
-    kin__heap_free(scope->pool);
-    return kin__budget_refuse(owner, lacking);
+    struct kin__amounts amounts = kin__amounts_of(&options->budget);
+    rc = make_pool(scope, purse_of(owner), &amounts);
+    if (rc == 0) {
+        enum kin_budget_part lacking = kin__purse_draw(purse_of(owner), &amounts);
+        if (!lacking)
+            return 0;
+        kin__heap_free(scope->pool);
+        rc = kin__budget_refuse(owner, lacking);
+    }
+    kin__bill_give(scope->bill);
+    return rc;
 }
 
 void kin__budget_close(struct kin__scope *scope, struct kin__wakes *wakes)
 {
-    if (!(scope->has & KIN__SCOPE_METERED) || !scope->pool)
+    if (!(scope->has & KIN__SCOPE_METERED))
+        return;
+    kin__bill_give(scope->bill);
+    scope->bill.payer = NULL;
+    if (!scope->pool)
         return;
     kin__account_settle(scope->pool, wakes); /* [B13] */
     kin__heap_free(scope->pool);
@@ -132,7 +155,7 @@ static struct share share_of(const struct kin__scope *scope,
     static const struct kin__amounts standard = {
         {KIN_DEFAULT_OPS, KIN_DEFAULT_MEMORY, 0, KIN_DEFAULT_CHANNEL_OPS, KIN_DEFAULT_SYSCALLS}};
     struct kin__purse bank = kin__budget_bank(scope);
-    bool is_strict = kin__profile_is_strict(scope->sched);
+    bool is_strict = kin__profile_is_strict(kin__scope_sched(scope));
     if (options && !kin__budget_is_default(&options->budget))
         return (struct share){.amounts = kin__amounts_of(&options->budget),
                               .how = KIN__SHARE_EXACT, .is_hard = true, .is_metered = true};
@@ -215,11 +238,13 @@ static void give_account(const struct kin__scope *scope, struct kin__task *child
     account->is_pooled = share->is_pooled;
     account->is_hard = share->is_hard;
     account->refills =
-        is_metered ? scope->recharge == KIN_RECHARGE_AUTO : !kin__profile_is_strict(scope->sched);
+        is_metered ? scope->recharge == KIN_RECHARGE_AUTO
+                   : !kin__profile_is_strict(kin__scope_sched(scope));
     account->fails = is_metered && scope->on_exhausted == KIN_EXHAUSTED_FAIL;
     if (!share->is_pooled)
         account->quantum = share->amounts;
     account->limit = options ? kin__amounts_of(&options->recharge_limit) : nothing;
+    account->is_given = options && !kin__budget_is_default(&options->budget);
     child->flags |= KIN__TASK_METERED;
     child->caps |= KIN__CAPS_ACCOUNT;
 }
@@ -246,7 +271,7 @@ int kin__budget_admit_locked(struct kin__scope *scope, struct kin__task *spawner
         kin__wakes_run(&wakes);
         return spawner ? kin__budget_refuse(spawner, lacking) : KIN_BUDGET;
     }
-    child->caps = caps;
+    child->caps = caps; /* before its argument is copied, which adds a bit */
     if (is_metered)
         give_account(scope, child, &share, options);
     return 0;
@@ -284,12 +309,14 @@ void kin__budget_settle(struct kin__task *task)
 
 int kin__budget_root(struct kin__scope *root, struct kin__task *first)
 {
-    const struct kin_config *config = &root->sched->config;
+    const struct kin_config *config = &kin__scope_sched(root)->config;
     bool is_limited = !kin__budget_is_default(&config->budget);
-    bool is_strict = kin__profile_is_strict(root->sched);
+    bool is_strict = kin__profile_is_strict(kin__scope_sched(root));
     struct share share = {.amounts = everything, .is_hard = true};
-    if (!is_limited && !is_strict)
+    uint32_t lacks = kin__thread_lacks(); /* whoever runs it may work for a task of another one */
+    if (!is_limited && !is_strict && !lacks)
         return 0;
+    first->caps &= (uint16_t)~lacks;
     if (!kin__extra_need(first))
         return -ENOMEM;
     root->recharge = (uint8_t)(is_strict ? KIN_RECHARGE_MANUAL : KIN_RECHARGE_AUTO);
@@ -306,8 +333,10 @@ int kin__budget_root(struct kin__scope *root, struct kin__task *first)
         share.amounts = is_strict ? amounts : nothing;
         (void)kin__purse_draw(root->bank, &share.amounts); /* all of it: it has no sibling */
     }
+    root->bill = (struct kin__bill){NULL, 0};
     root->has |= KIN__SCOPE_METERED;
     give_account(root, first, &share, NULL);
+    first->extra->account.limit = everything; /* nobody is above it who could say how much */
     return 0;
 }
 
@@ -363,7 +392,7 @@ static int pay_from(struct kin__task *task, enum kin__part part, kin_time deadli
     }
     if (account->fails || deadline == 0)
         return kin__budget_refuse(task, (enum kin_budget_part)(part + 1));
-    int rc = kin__account_wait(account, part, deadline);
+    int rc = kin__account_wait(account, part, NULL, deadline);
     if (rc == KIN_BUDGET)
         return kin__budget_refuse(task, (enum kin_budget_part)(part + 1));
     if (rc == 0)
@@ -415,9 +444,23 @@ static int charge(struct kin__task *task, unsigned what, kin_time deadline)
     return rc;
 }
 
+/* The turn of a task is over in a call that costs nothing: a cancellation that is due is reported
+ * by the next one that may report it. */
+static void end_turn(struct kin__task *task)
+{
+    task->slice = kin__task_sched(task)->slice;
+    kin__worker_yield(task);
+    if (kin__park_asked(task) < 0)
+        task->slice = 1;
+}
+
 int kin__budget_op(struct kin__task *task, unsigned what, kin_time deadline)
 {
     kin__entry_check(task);
+    if (what & KIN__COST_TURN) {
+        end_turn(task);
+        return 0;
+    }
     int rc = task->flags & KIN__TASK_METERED ? charge(task, what, deadline) : 0;
     if (task->slice != 0)
         return rc;
@@ -456,7 +499,7 @@ struct kin_budget kin_budget_left(void)
 struct kin_budget kin_nursery_budget_left(const struct kin_nursery *n)
 {
     const struct kin__handle *handle = (const struct kin__handle *)(const void *)n;
-    kin__entry_check_self();
+    kin__entry_check_self(); /* no turn: looking at a budget does not change it */
     struct kin__scope *scope = n ? kin__scope_lock(handle) : NULL;
     if (!scope)
         return (struct kin_budget){0, 0, 0, 0, 0};
@@ -473,31 +516,65 @@ enum kin_budget_part kin_budget_exhausted(void)
     return (enum kin_budget_part)task->extra->account.exhausted;
 }
 
-/* Gives an account more: its source pays; what that lacks is made, or refused. */
-static enum kin_budget_part recharge(struct kin__account *account, struct kin__amounts amounts,
-                                     bool can_make, struct kin__wakes *wakes)
+/* Whether what an account gets is also the task's: it draws from there. */
+static bool is_bounded_by(struct kin__task *task, const struct kin__account *account)
 {
+    const struct kin__account *at = account_of(task);
+    for (; at; at = at->source.soft) { /* a chain ends */
+        if (at == account || at->source.hard == account)
+            return true;
+    }
+    return false;
+}
+
+/* The first part of which the running task, which holds KIN_CAP_BUDGET, may not make so much for
+ * an account; 0: it may. Whoever was given a budget makes no more than its recharge_limit says over
+ * its whole life, for itself and for all others, who could do the same for it; and nobody makes
+ * more of what bounds the maker [SCHED:3.2.3]. What has no limit is nothing. */
+static enum kin_budget_part too_much(struct kin__task *maker, const struct kin__account *to,
+                                     const struct kin__amounts *amounts)
+{
+    if (!(maker->flags & KIN__TASK_METERED))
+        return KIN_BUDGET_NONE;
+    struct kin__account *account = account_of(maker);
     struct kin__amounts left = kin__account_left(account);
+    if (!account->is_given && !is_bounded_by(maker, to))
+        return KIN_BUDGET_NONE;
+    for (unsigned i = 0; i < KIN__PARTS; i++) {
+        if (left.of[i] != KIN__UNLIMITED && amounts->of[i] > account->limit.of[i])
+            return (enum kin_budget_part)(i + 1);
+    }
+    for (unsigned i = 0; i < KIN__PARTS; i++) { /* it may: that counts */
+        if (left.of[i] != KIN__UNLIMITED && account->limit.of[i] != KIN__UNLIMITED)
+            account->limit.of[i] -= amounts->of[i];
+    }
+    return KIN_BUDGET_NONE;
+}
+
+/* What an account needs of these amounts: of a part that has no limit nothing. */
+static struct kin__amounts needs_of(struct kin__account *account, const struct kin_budget *amount)
+{
+    struct kin__amounts amounts = kin__amounts_of(amount), left = kin__account_left(account);
     for (unsigned i = 0; i < KIN__PARTS; i++) {
         if (left.of[i] == KIN__UNLIMITED)
-            amounts.of[i] = 0; /* needs nothing */
+            amounts.of[i] = 0;
     }
-    struct kin__amounts paid = amounts, made = nothing;
-    if (!can_make) {
-        enum kin_budget_part lacking = kin__purse_draw(account->source, &amounts);
-        if (lacking)
-            return lacking;
-    } else {
-        kin__purse_draw_some(account->source, &paid);
-        for (unsigned i = 0; i < KIN__PARTS; i++) {
-            if (amounts.of[i] == KIN__UNLIMITED && paid.of[i] != KIN__UNLIMITED)
-                made.of[i] = KIN__UNLIMITED;
-            else
-                made.of[i] = amounts.of[i] - paid.of[i];
-        }
+    return amounts;
+}
+
+/* Gives an account more: its source pays, and what that lacks is made. */
+static void recharge(struct kin__account *account, const struct kin__amounts *amounts,
+                     struct kin__wakes *wakes)
+{
+    struct kin__amounts paid = *amounts, made = nothing;
+    kin__purse_draw_some(account->source, &paid);
+    for (unsigned i = 0; i < KIN__PARTS; i++) {
+        if (amounts->of[i] == KIN__UNLIMITED && paid.of[i] != KIN__UNLIMITED)
+            made.of[i] = KIN__UNLIMITED;
+        else
+            made.of[i] = amounts->of[i] - paid.of[i];
     }
     kin__account_add(account, &paid, &made, wakes);
-    return KIN_BUDGET_NONE;
 }
 
 int kin_budget_recharge_self(struct kin_budget amount)
@@ -511,20 +588,32 @@ int kin_budget_recharge_self(struct kin_budget amount)
         return KIN_NOCAP;
     if (!(task->flags & KIN__TASK_METERED))
         return 0;
-    struct kin__account *account = account_of(task);
-    struct kin__amounts amounts = kin__amounts_of(&amount), left = kin__account_left(account);
-    for (unsigned i = 0; i < KIN__PARTS; i++) {
-        if (left.of[i] == KIN__UNLIMITED)
-            amounts.of[i] = 0;
-        if (amounts.of[i] > account->limit.of[i])
-            return kin__budget_refuse(task, (enum kin_budget_part)(i + 1));
-    }
-    for (unsigned i = 0; i < KIN__PARTS; i++) {
-        if (account->limit.of[i] != KIN__UNLIMITED)
-            account->limit.of[i] -= amounts.of[i];
-    }
-    (void)recharge(account, amounts, true, &wakes);
+    struct kin__amounts amounts = needs_of(account_of(task), &amount);
+    enum kin_budget_part part = too_much(task, account_of(task), &amounts);
+    if (part)
+        return kin__budget_refuse(task, part);
+    recharge(account_of(task), &amounts, &wakes);
     kin__wakes_run(&wakes);
+    return 0;
+}
+
+/* Another task has an account, and its nursery is locked: the owner of that gives what the pool
+ * has; what that lacks, and what anybody else gives, is made. */
+static int recharge_other(struct kin__task *self, bool is_owner, struct kin__account *account,
+                          const struct kin_budget *amount, struct kin__wakes *wakes)
+{
+    struct kin__amounts amounts = needs_of(account, amount);
+    enum kin_budget_part part =
+        is_owner ? kin__purse_draw(account->source, &amounts) : KIN_BUDGET_OPS;
+    if (!part) {
+        kin__account_add(account, &amounts, &nothing, wakes);
+        return 0;
+    }
+    if (self->caps & KIN_CAP_BUDGET)
+        part = too_much(self, account, &amounts);
+    if (part)
+        return kin__budget_refuse(self, part);
+    recharge(account, &amounts, wakes);
     return 0;
 }
 
@@ -540,16 +629,10 @@ int kin_budget_recharge(struct kin_task_ref ref, struct kin_budget amount)
     struct kin__scope *scope = kin__budget_lock_scope_of(ref.id, &task);
     if (!scope)
         return KIN_STALE;
-    bool can_make = self->caps & KIN_CAP_BUDGET;
-    int rc = 0;
-    /* relaxed: constant while a child lives */
-    if (!can_make && kin__load_relaxed(&scope->owner) != self)
-        rc = KIN_NOCAP;
-    else if (task->caps & KIN__CAPS_ACCOUNT) {
-        enum kin_budget_part lacking = recharge(&task->extra->account, kin__amounts_of(&amount),
-                                                can_make, &wakes);
-        rc = lacking ? kin__budget_refuse(self, lacking) : 0;
-    }
+    bool is_owner = kin__load_relaxed(&scope->owner) == self; /* relaxed: constant while it lives */
+    int rc = is_owner || (self->caps & KIN_CAP_BUDGET) ? 0 : KIN_NOCAP;
+    if (rc == 0 && (task->caps & KIN__CAPS_ACCOUNT))
+        rc = recharge_other(self, is_owner, &task->extra->account, &amount, &wakes);
     kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
     kin__wakes_run(&wakes);
     return rc;
@@ -558,18 +641,9 @@ int kin_budget_recharge(struct kin_task_ref ref, struct kin_budget amount)
 /* The scope of the task that is named, locked, if the task is not over. */
 struct kin__scope *kin__budget_lock_scope_of(uint64_t id, struct kin__task **out)
 {
-    struct kin__task *task = kin__task_find(id);
-    /* pairs with nothing: any scope will do, blocks are never unmapped; the name decides below */
-    struct kin__scope *scope = task ? kin__load_relaxed(&task->scope) : NULL;
-    if (!scope)
-        return NULL;
-    kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
-    /* relaxed: as long as its scope is locked a task that is in it keeps its name */
-    if (kin__load_relaxed(&task->frame.name) == id &&
-        kin__load_relaxed(&task->scope) == scope && !task->over) { /* relaxed: as above */
-        *out = task;
+    struct kin__scope *scope = kin__scope_lock_of(id, out);
+    if (!scope || !(*out)->over)
         return scope;
-    }
     kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
     return NULL;
 }
@@ -588,11 +662,15 @@ int kin_nursery_recharge(struct kin_nursery *n, struct kin_budget amount)
     if (!scope)
         return KIN_STALE;
     struct kin__account *pool = scope->has & KIN__SCOPE_METERED ? scope->pool : NULL;
+    bool is_owner = kin__load_relaxed(&scope->owner) == self; /* relaxed: open since long */
+    bool can_make = self->caps & KIN_CAP_BUDGET;
+    enum kin_budget_part part =
+        can_make ? too_much(self, kin__budget_bank(scope).hard, &amounts) : KIN_BUDGET_NONE;
     int rc = 0;
-    if (self->caps & KIN_CAP_BUDGET) {
+    if (can_make && !part) {
         kin__purse_mint(kin__budget_bank(scope), &amounts, &wakes);
-    } else if (kin__load_relaxed(&scope->owner) != self) { /* relaxed: open since long */
-        rc = KIN_NOCAP;
+    } else if (!is_owner) {
+        rc = can_make ? kin__budget_refuse(self, part) : KIN_NOCAP;
     } else if (pool) { /* else it has what the owner has */
         enum kin_budget_part lacking = kin__purse_draw(pool->source, &amounts);
         if (lacking)

@@ -27,9 +27,14 @@
 
 #include "park/park.h"
 #include "sched/entry.h"
+#include "task/cause.h"
 #include "task/word.h"
 
+#ifdef KIN__LAB
+#define STEP 1u /* others may come in between any two */
+#else
 #define STEP 256u /* children asked per lock */
+#endif
 
 bool kin__cancel_begin_locked(struct kin__scope *scope, int reason, struct kin__scope **list)
 {
@@ -43,14 +48,29 @@ bool kin__cancel_begin_locked(struct kin__scope *scope, int reason, struct kin__
         kin__store_release(&scope->word, word); /* pairs with whoever looks without the lock */
     }
     scope->is_covered = 0;
+    scope->is_inherited = 0;
     scope->cancel_next = *list;
     *list = scope;
+    kin__list_init(&scope->cursor); /* no step of the walk was made */
     if (KIN__UNLIKELY(scope->has & KIN__SCOPE_SLOTS))
         kin__slots_refuse_locked(scope);
     struct kin__task *owner = kin__load_relaxed(&scope->owner); /* relaxed: constant while open */
     if (owner)
         kin__park_request(owner, KIN__SCOPE); /* the lock keeps the owner from joining */
     return true;
+}
+
+bool kin__cancel_inherit_locked(struct kin__scope *scope, int reason, struct kin__scope **list)
+{
+    bool is_mine = kin__cancel_begin_locked(scope, reason, list);
+    if (is_mine)
+        scope->is_inherited = 1;
+    return is_mine;
+}
+
+int kin__cancel_status(const struct kin__scope *scope)
+{
+    return scope->is_inherited ? KIN_CANCELLED : scope->reason;
 }
 
 void kin__cancel_inner_of(struct kin__task *task, const struct kin__scope *end, int reason,
@@ -65,7 +85,7 @@ void kin__cancel_inner_of(struct kin__task *task, const struct kin__scope *end, 
         struct kin__scope *outer = is_current ? scope->outer : NULL;
         /* relaxed: under the lock */
         if (is_current && kin__load_relaxed(&scope->depth) <= depth &&
-            kin__cancel_begin_locked(scope, reason, list))
+            kin__cancel_inherit_locked(scope, reason, list))
             scope->is_covered = 1; /* so are those inside of it, or the walk were quadratic */
         kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
         if (is_current) {
@@ -80,42 +100,53 @@ void kin__cancel_inner_of(struct kin__task *task, const struct kin__scope *end, 
 }
 
 /* Asks up to STEP children behind the cursor. True: there are more. */
-static bool ask_some_locked(struct kin__scope *scope, struct kin__scope **list)
+static bool ask_some_locked(struct kin__scope *scope)
 {
-    for (unsigned i = 0; i < STEP; i++) {
+    for (unsigned i = 0; i < STEP && scope->cursor.next != &scope->children; i++) {
         struct kin__list *link = scope->cursor.next;
-        if (link == &scope->children)
-            return false;
         struct kin__task *child = KIN__CONTAINER_OF(link, struct kin__task, sibling);
         kin__list_remove(&scope->cursor);
         kin__list_link(&scope->cursor, link, link->next);
         kin__park_request(child, KIN__CANCEL);
-        kin__cancel_inner_of(child, NULL, scope->reason, 0, list);
+        kin__cancel_inner_of(child, NULL, scope->reason, 0, &scope->cancel_next);
     }
-    return true;
+    return scope->cursor.next != &scope->children;
+}
+
+/* The first step of the walk through a scope. */
+static void enter_locked(struct kin__scope *scope)
+{
+    struct kin__task *owner = kin__load_relaxed(&scope->owner); /* relaxed: constant while open */
+    if (owner && !scope->is_covered) /* nurseries opened after this one go with it */
+        kin__cancel_inner_of(owner, scope, scope->reason,
+                             kin__load_relaxed(&scope->depth), /* relaxed: locked */
+                             &scope->cancel_next);
+    kin__list_push_front(&scope->children, &scope->cursor);
+}
+
+struct kin__scope *kin__cancel_step(struct kin__scope *list)
+{
+    struct kin__scope *scope = list;
+    kin__lock_take_to(&scope->lock, KIN__RANK_NURSERY, 0);
+    KIN__LAB_TOUCH(&scope->cursor, KIN__LAB_READ); /* and what it asks: see kin__scope_unlinks */
+    if (!kin__list_is_linked(&scope->cursor))
+        enter_locked(scope);
+    if (ask_some_locked(scope)) {
+        kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
+        return list;
+    }
+    kin__scope_changes(scope);
+    list = scope->cancel_next;
+    kin__list_remove(&scope->cursor);
+    kin__grace_arm_locked(scope);
+    kin__scope_drop_and_unlock(scope);
+    return list;
 }
 
 void kin__cancel_walk(struct kin__scope *list)
 {
-    while (list) { /* ends: every scope is cancelled once */
-        struct kin__scope *scope = list;
-        list = scope->cancel_next;
-        kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
-        /* relaxed: constant while open */
-        struct kin__task *owner = kin__load_relaxed(&scope->owner);
-        if (owner && !scope->is_covered) /* nurseries opened after this one go with it */
-            kin__cancel_inner_of(owner, scope, scope->reason,
-                                 kin__load_relaxed(&scope->depth), &list); /* relaxed: locked */
-        kin__list_init(&scope->cursor);
-        kin__list_push_front(&scope->children, &scope->cursor);
-        while (ask_some_locked(scope, &list)) { /* ends: nobody is admitted any more */
-            kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
-            kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
-        }
-        kin__list_remove(&scope->cursor);
-        kin__grace_arm_locked(scope);
-        kin__scope_drop_and_unlock(scope);
-    }
+    while (list && !KIN__LAB_WALKS(list)) /* ends: every scope and child is met once */
+        list = kin__cancel_step(list);
 }
 
 /* Why a task that was asked for itself was asked: perhaps by a link. */
@@ -164,12 +195,23 @@ int kin__cancel_inherited(struct kin__scope *scope)
     return 0;
 }
 
+void kin__cancel_inherit(struct kin__scope *scope)
+{
+    struct kin__scope *list = NULL;
+    kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
+    int reason = kin__cancel_inherited(scope);
+    if (reason)
+        (void)kin__cancel_inherit_locked(scope, reason, &list);
+    kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
+    kin__cancel_walk(list);
+}
+
 /* ---- the public face ---- */
 
 void kin_nursery_cancel(struct kin_nursery *n, int reason)
 {
     struct kin__scope *list = NULL;
-    kin__entry_check_self();
+    kin__entry_check_self(); /* no turn: a stop is not put off */
     struct kin__scope *scope = n ? kin__scope_lock((struct kin__handle *)(void *)n) : NULL;
     if (!scope)
         return;
@@ -200,7 +242,7 @@ int kin_task_cancel(struct kin_task_ref ref)
 {
     struct kin__scope *list = NULL;
     struct kin__task *task;
-    kin__entry_check_self();
+    kin__entry_check_self(); /* no turn: a stop is not put off */
     struct kin__scope *scope = kin__scope_lock_of(ref.id, &task);
     if (!scope)
         return KIN_STALE;
@@ -213,8 +255,9 @@ int kin_task_cancel(struct kin_task_ref ref)
     return 0;
 }
 
-/* Whether the task was asked, or is about to be: its nursery is being cancelled, and the walk of
- * whoever did that has not come to it yet. */
+/* Whether the task was asked, or is about to be: its nursery is being cancelled, and the walk
+ * through the children has not come to the task yet. In the second case the task asks itself: what
+ * one call has told the task, every later call tells it, too. */
 static uint64_t asked(struct kin__task *task)
 {
     uint64_t requests = task ? kin__word_requests(task) : 0;
@@ -222,8 +265,15 @@ static uint64_t asked(struct kin__task *task)
         return requests;
     struct kin__scope *scope = kin__load_relaxed(&task->scope); /* relaxed: constant */
     /* pairs with the release in kin__scope_move_locked: CANCELLING comes with its reason */
-    uint64_t word = kin__load_acquire(&scope->word);
-    return kin__scope_state(word) == KIN_NURSERY_CANCELLING ? requests | KIN__CANCEL : requests;
+    if (kin__scope_state(kin__load_acquire(&scope->word)) != KIN_NURSERY_CANCELLING)
+        return requests;
+    (void)kin__word_request(task, KIN__CANCEL);
+    return requests | KIN__CANCEL;
+}
+
+int kin__cancel_cause(struct kin__task *task, int rc)
+{
+    return kin__cause_of(task, rc, asked(task) & (KIN__CANCEL | KIN__KILL));
 }
 
 /* A mask was taken away: nurseries that were opened under it are asked what was held back. */
@@ -240,7 +290,7 @@ static __attribute__((noinline)) void deliver(struct kin__task *task)
             kin__store_relaxed(&scope->depth, task->masks); /* relaxed: under the lock */
             int reason = kin__cancel_inherited(scope);
             if (reason)
-                (void)kin__cancel_begin_locked(scope, reason, &list);
+                (void)kin__cancel_inherit_locked(scope, reason, &list);
         }
         kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
     }
@@ -273,11 +323,13 @@ void kin_unmask(void)
 
 bool kin_cancelled(void)
 {
+    KIN__LAB_POINT();
     return asked(kin__task_self()) != 0;
 }
 
 int kin_cancel_reason(void)
 {
+    KIN__LAB_POINT();
     struct kin__task *task = kin__task_self();
     uint64_t requests = asked(task);
     if (!requests)

@@ -24,10 +24,12 @@ int kin__caps_of_child(const struct kin__scope *scope, const struct kin__task *s
         most &= owner->caps;
     if (spawner)
         most &= spawner->caps;
+    else
+        most &= ~kin__thread_lacks(); /* it may work for a task: kin_blocking */
     if (!(most & KIN_CAP_SPAWN))
         return KIN_NOCAP;
     if (asked == 0)
-        asked = kin__profile_is_strict(scope->sched) ? 0 : most;
+        asked = kin__profile_is_strict(kin__scope_sched(scope)) ? 0 : most;
     else if (asked & KIN_CAP_NONE) {
         if (asked != KIN_CAP_NONE)
             return -EINVAL;

@@ -41,25 +41,26 @@
 
 /* ---- putting down ---- */
 
-/* Room for one more. */
-static bool grow(struct kin__cleanups *cleanups)
+/* Room for one more, at the expense of the task. 0, -ENOMEM, KIN_BUDGET. */
+static int grow(struct kin__cleanups *cleanups, struct kin__task *task)
 {
+    int rc = -ENOMEM;
     if (!cleanups->table) {
         cleanups->table = cleanups->first;
         cleanups->capacity = KIN__CLEANUPS_INLINE;
-        return true;
+        return 0;
     }
     if (cleanups->capacity >= CLEANUPS_MAX)
-        return false;
+        return -ENOMEM;
     size_t capacity = 2 * (size_t)cleanups->capacity;
-    struct kin__cleanup *table = kin__heap_alloc(capacity * sizeof(*table));
+    struct kin__cleanup *table = kin__alloc(task, capacity * sizeof(*table), &rc);
     if (!table)
-        return false;
+        return rc;
     memcpy(table, cleanups->table, cleanups->count * sizeof(*table));
     kin__cleanup_free(cleanups);
     cleanups->table = table;
     cleanups->capacity = (uint32_t)capacity;
-    return true;
+    return 0;
 }
 
 /* What a cleanup calls, of either kind. */
@@ -84,15 +85,18 @@ static __attribute__((noinline)) int put_slow(struct kin__task *task, any_fn *fn
         return -EINVAL;
     if (!task)
         return KIN_NOTASK;
-    kin__entry_check(task);
+    kin__entry_check_room(task); /* no point of the lab: it is the task's own affair */
+    if (task->slice == 0) /* put has taken a step, and that was the last */
+        task->slice = 1;
+    kin__op_turn(task);
     struct kin__extra *extra = kin__extra_need(task);
     if (!extra)
         return -ENOMEM;
     struct kin__cleanups *cleanups = &extra->cleanups;
-    if (cleanups->count == cleanups->capacity && !grow(cleanups))
-        return -ENOMEM;
-    put_there(cleanups, fn, arg, kind);
-    return 0;
+    int rc = cleanups->count == cleanups->capacity ? grow(cleanups, task) : 0;
+    if (rc == 0)
+        put_there(cleanups, fn, arg, kind);
+    return rc;
 }
 
 /* One more cleanup of the running task. */
@@ -100,7 +104,7 @@ static inline int put(struct kin__task *task, any_fn *fn, void *arg, enum kin__c
 {
     if (KIN__LIKELY(fn && task && (task->flags & KIN__TASK_EXTRA))) {
         struct kin__cleanups *cleanups = &task->extra->cleanups;
-        if (KIN__LIKELY(cleanups->count < cleanups->capacity)) {
+        if (KIN__LIKELY(cleanups->count < cleanups->capacity && --task->slice != 0)) {
             put_there(cleanups, fn, arg, kind);
             return 0;
         }
@@ -114,7 +118,7 @@ bool kin__cleanup_plan(struct kin__task *child, void (*fn)(void *arg))
     if (!extra)
         return false;
     struct kin__cleanups *cleanups = &extra->cleanups;
-    (void)grow(cleanups); /* there is none yet: the first ones need no memory */
+    (void)grow(cleanups, child); /* there is none yet: the first ones need no memory */
     cleanups->table[cleanups->count++] =
         (struct kin__cleanup){.fn = fn, .kind = KIN__CLEANUP_PLAIN};
     return true;
@@ -133,8 +137,8 @@ void kin__cleanup_unrun(struct kin__task *task)
 
 void kin__cleanup_free(struct kin__cleanups *cleanups)
 {
-    if (cleanups->table != cleanups->first)
-        kin__heap_free(cleanups->table);
+    if (cleanups->table && cleanups->table != cleanups->first)
+        kin__free(cleanups->table);
     cleanups->table = NULL;
     cleanups->capacity = 0;
 }
@@ -252,7 +256,7 @@ void kin__cleanup_run(struct kin__task *task, void (*fn)(void *arg), void *arg)
     struct kin__cleanups *cleanups = &task->extra->cleanups;
     KIN__ASSERT(cleanups->count == 0 && cleanups->floor == 0, "NCG-3");
     if (!cleanups->table)
-        (void)grow(cleanups);
+        (void)grow(cleanups, task); /* the first ones need no memory */
     put_there(cleanups, (any_fn *)fn, arg, KIN__CLEANUP_PLAIN);
     go_out(task, false);
 }
@@ -283,8 +287,12 @@ static void report_failures(void *arg)
         kin__text_str(&text, ": a cleanup failed, ");
     else
         kin__text_printf(&text, ": %u cleanups failed, the first, ", cleanups->failed);
-    kin__code_place(&text, (uintptr_t)cleanups->culprit);
-    kin__text_printf(&text, ", with %s", kin_status_name(cleanups->status));
+    kin__code_entry(&text, (uintptr_t)cleanups->culprit);
+    kin__text_str(&text, ", with ");
+    kin__report_status(&text, cleanups->status);
+    const char *said = kin__words_said(task, KIN_CLEANUP);
+    if (*said)
+        kin__text_printf(&text, ": %s", said);
     kin__report(kin__task_sched(task), KIN_CLEANUP, kin__task_id(task), memory);
 }
 
@@ -308,12 +316,12 @@ int kin__conclude(struct kin__task *task, int rc)
     size_t leaked = kin__obligation_leak(task, true);
     empty(task); /* what the reports brought about */
     leaked += kin__obligation_leak(task, false);
-    if (task->flags & KIN__TASK_FAILED)
-        rc = task->status;
-    else if (rc >= 0 && extra->cleanups.failed)
+    rc = task->flags & KIN__TASK_FAILED ? task->status : kin__cancel_cause(task, rc);
+    if (rc >= 0 && extra->cleanups.failed)
         rc = KIN_CLEANUP; /* [N3002] */
     else if (rc >= 0 && leaked)
         rc = KIN_LEAKED;
+    kin__words_conclude(task, rc);
     kin__budget_settle(task);
     kin__extra_discard(task);
     return rc;
@@ -321,8 +329,11 @@ int kin__conclude(struct kin__task *task, int rc)
 
 void kin__extra_discard(struct kin__task *task)
 {
+    kin__words_free(task->extra->words);
     kin__cleanup_free(&task->extra->cleanups);
     kin__local_free(&task->extra->locals);
+    while (task->extra->kept) /* ends: one fewer each time */
+        kin__more_free(task->extra->kept);
     kin__extra_drop(task);
 }
 

@@ -19,6 +19,7 @@
  * With enough ends the nursery is cancelled, not closed: that reaches every descendant of the
  * losers, and it is what wakes a hedge that waits to start the next branch.
  */
+#include "plat/plat.h"
 #include "scope/scope.h"
 
 #include "park/park.h"
@@ -62,7 +63,7 @@ static int check(struct kin_branch *b, size_t count)
         return kin__no_task();
     kin__entry_check(task);
     for (size_t i = 0; i < count; i++)
-        b[i].out = (struct kin_outcome){KIN_SEV_CANCELLED, KIN_CANCELLED, 0, 0};
+        b[i].out = (struct kin_outcome){KIN_SEV_CANCELLED, KIN_CANCELLED, 0, 0, ""};
     return 0;
 }
 
@@ -82,6 +83,7 @@ static int begin(struct call *call, const char *name, size_t need, kin_time dead
     kin__lock_take(&call->scope->lock, KIN__RANK_NURSERY);
     call->scope->count = &call->count;
     call->scope->has |= KIN__SCOPE_COUNTS;
+    kin__ended_keep_locked(call->scope, UINT32_MAX); /* each end is asked for */
     kin__lock_give(&call->scope->lock, KIN__RANK_NURSERY);
     return 0;
 }
@@ -102,7 +104,7 @@ static void refuse(struct call *call, size_t index, int status)
 {
     struct kin__scope *list = NULL;
     struct kin_outcome *out = &call->b[index].out;
-    *out = (struct kin_outcome){KIN_SEV_ERROR, status, 0, name_of_refused(index)};
+    *out = (struct kin_outcome){KIN_SEV_ERROR, status, 0, name_of_refused(index), ""};
     kin__lock_take(&call->scope->lock, KIN__RANK_NURSERY);
     kin__count_locked(call->scope, out, &list);
     kin__lock_give(&call->scope->lock, KIN__RANK_NURSERY);
@@ -174,7 +176,7 @@ static struct verdict end(struct call *call)
     size_t loser = index_of(call, count->loser);
     kin__lock_take(&call->scope->lock, KIN__RANK_NURSERY);
     read_outcomes_locked(call);
-    int reason = call->scope->reason;
+    int reason = kin__cancel_status(call->scope);
     kin__lock_give(&call->scope->lock, KIN__RANK_NURSERY);
     if (!count->is_decided)
         verdict.status = reason;
@@ -183,6 +185,7 @@ static struct verdict end(struct call *call)
     else
         verdict.status = call->b[loser].out.status;
     kin_ignore(kin_nursery_join(&call->nursery, NULL));
+    kin__handle_empty(kin__handle_of(&call->nursery)); /* the outcomes have the words */
     KIN__LAB_DRAINED(call->b, call->branches);
     KIN__ASSERT(count->is_decided || reason < 0, "house: decided or cancelled");
     return verdict;
@@ -272,7 +275,7 @@ KIN__WAITABLE_READY(progress_waitable)
 static bool wait_for_next(struct call *call, struct progress *progress, int64_t delay)
 {
     struct kin__task *task = kin__task_self();
-    kin_time due = kin_after(delay);
+    kin_time due = kin__clock_after(delay);
     int rc = kin__wait_until(&progress_waitable, progress, NULL, due, 0);
     if (rc == 0) {
         progress->seen++;
@@ -282,9 +285,10 @@ static bool wait_for_next(struct call *call, struct progress *progress, int64_t 
         return true;
     /* The task is cancelled, or a pushed deadline has come. Either reaches the nursery in a moment;
      * but what its last branch returns until then must not be taken for the end of the call. */
-    int reason = rc == KIN_TIMEOUT ? rc : kin__cancel_inherited(call->scope);
-    if (reason)
-        kin_nursery_cancel(&call->nursery, reason);
+    if (rc == KIN_TIMEOUT)
+        kin_nursery_cancel(&call->nursery, rc);
+    else
+        kin__cancel_inherit(call->scope);
     return false;
 }
 

@@ -19,12 +19,14 @@
  * The join goes on waiting: C has no way to end a task that does not want to end, and no step
  * leaves one behind [B7] [D10].
  */
+#include "plat/plat.h"
 #include "scope/scope.h"
 
 #include "park/park.h"
 #include "sched/entry.h"
 #include "scope/stuck.h"
 #include "task/word.h"
+#include "wait/duration.h"
 
 #define GRACE_DEFAULT_NS (INT64_C(5) * 1000000000)
 /* How long one report may take until the children are killed without one: there may be no memory
@@ -41,7 +43,7 @@ static void arm_locked(struct kin__scope *scope, void (*fire)(void *object, uint
     scope->timer.fire = fire;
     scope->timer.object = scope;
     scope->timer.name = kin__load_relaxed(&scope->frame.name); /* relaxed: constant while open */
-    kin__timer_arm(&scope->timer, scope->sched, when);
+    kin__timer_arm(&scope->timer, kin__scope_sched(scope), when);
 }
 
 /* ---- the deadline of a nursery ---- */
@@ -60,14 +62,15 @@ static void on_deadline(void *object, uint64_t name)
 void kin__deadline_arm(struct kin__scope *scope, kin_time deadline)
 {
     struct kin__scope *list = NULL;
+    kin__duration_look(kin__task_self(), deadline, "a nursery");
     kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
     /* relaxed: under the lock; somebody who cancels the owner may have been here already */
-    if (kin__scope_state(kin__load_relaxed(&scope->word)) == KIN_NURSERY_OPEN) {
-        if (deadline > kin__clock_now())
-            arm_locked(scope, on_deadline, deadline);
-        else
-            (void)kin__cancel_begin_locked(scope, KIN_TIMEOUT, &list);
-    }
+    bool is_alive = kin__scope_state(kin__load_relaxed(&scope->word)) <= KIN_NURSERY_CLOSING;
+    bool has_tighter = (scope->has & KIN__SCOPE_TIMED) && scope->timer.node.deadline <= deadline;
+    if (is_alive && deadline <= kin__clock_now())
+        (void)kin__cancel_begin_locked(scope, KIN_TIMEOUT, &list);
+    else if (is_alive && !has_tighter)
+        arm_locked(scope, on_deadline, deadline);
     kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
     kin__cancel_walk(list);
 }
@@ -91,7 +94,7 @@ void kin__grace_arm_locked(struct kin__scope *scope)
     if (word & KIN__OVERDUE)
         return; /* a nursery around it is, and its timer has fired already */
     if (!is_done && grace != KIN_NEVER)
-        arm_locked(scope, on_grace, kin_after(grace));
+        arm_locked(scope, on_grace, kin__clock_after(grace));
     else if (scope->has & KIN__SCOPE_TIMED)
         kin__timer_disarm(&scope->timer);
 }
@@ -107,7 +110,7 @@ static void hurry_inner_of(struct kin__task *task, struct kin__scope **list)
         bool is_current = kin__load_acquire(&scope->owner) == task;
         struct kin__scope *outer = is_current ? scope->outer : NULL;
         if (is_current) {
-            (void)kin__cancel_begin_locked(scope, KIN_STUCK, list);
+            (void)kin__cancel_inherit_locked(scope, KIN_STUCK, list);
             scope->has |= KIN__SCOPE_GRACE;
             scope->grace_ns = 0;
             if (!(kin__load_relaxed(&scope->word) & KIN__OVERDUE)) /* relaxed: under the lock */
@@ -128,6 +131,7 @@ static struct kin__task *turn_locked(struct kin__scope *scope)
         link = link->next;
     if (link == &scope->children)
         return NULL;
+    KIN__LAB_TOUCH(&scope->cursor, KIN__LAB_WRITE); /* see kin__scope_unlinks */
     kin__list_remove(link);
     kin__list_push_back(&scope->children, link);
     return KIN__CONTAINER_OF(link, struct kin__task, sibling);
@@ -139,10 +143,10 @@ static struct kin__task *turn_locked(struct kin__scope *scope)
 static bool report_locked(struct kin__scope *scope, uint64_t name, struct kin__task *child,
                           struct kin__stuck *stuck)
 {
-    struct kin__sched *sched = scope->sched;
+    struct kin__sched *sched = kin__scope_sched(scope);
     if (!(kin__word_requests(child) & KIN__CANCEL) || !kin__stuck_look(stuck, child))
         return true;
-    arm_locked(scope, on_grace, kin_after(REPORT_NS)); /* for this report alone */
+    arm_locked(scope, on_grace, kin__clock_after(REPORT_NS)); /* for this report alone */
     kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
     kin__stuck_describe(stuck);
     kin__report(sched, KIN_STUCK, stuck->task, stuck->text);
@@ -215,11 +219,11 @@ static void on_grace(void *object, uint64_t name)
     bool has_children = kin__scope_state(word) == KIN_NURSERY_CANCELLING;
     /* cancelled by a kill just now: nobody in there has had a time to outstay */
     bool is_told = scope->reason != KIN_STUCK;
-    struct kin__sched *sched = scope->sched;
+    struct kin__sched *sched = kin__scope_sched(scope);
     if (is_first)
         overdue_locked(scope, &list);
     if (is_first && has_children)
-        arm_locked(scope, on_grace, kin_after(REPORT_NS));
+        arm_locked(scope, on_grace, kin__clock_after(REPORT_NS));
     kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
     kin__cancel_walk(list);
     if (!is_first || !is_told) {
@@ -285,6 +289,7 @@ kin_time kin_deadline_push(kin_time deadline)
     struct kin__task *task = kin__task_self();
     if (!task)
         return KIN_NEVER;
+    kin__duration_look(task, deadline, "kin_deadline_push");
     kin_time previous = task->flags & KIN__TASK_DEADLINE ? task->deadline : KIN_NEVER;
     if (deadline < previous) {
         task->deadline = deadline;

@@ -11,12 +11,14 @@
 #include "wait/owner.h"
 
 #include "sched/entry.h"
+#include "scope/argument.h"
 #include "scope/belongings.h"
 #include "scope/capability.h"
 #include "task/budget.h"
 #include "task/word.h"
 
 #include <errno.h>
+#include <string.h>
 
 /* Asked by somebody, or about to be: its nursery is being cancelled and the walk is on its way. */
 static bool is_asked(const struct kin__task *task)
@@ -28,7 +30,7 @@ static bool is_asked(const struct kin__task *task)
 
 struct kin_outcome kin__task_outcome(const struct kin__task *task)
 {
-    struct kin_outcome how = {KIN_SEV_OK, 0, 0, kin__task_id(task)};
+    struct kin_outcome how = {.severity = KIN_SEV_OK, .task = kin__task_id(task)};
     if (task->over) /* it has been judged: a request that came after the end changes nothing */
         how.severity = (enum kin_severity)((task->over & ~KIN__OVER_TELLS) - 1);
     else if (task->flags & KIN__TASK_PANICKED)
@@ -40,22 +42,30 @@ struct kin_outcome kin__task_outcome(const struct kin__task *task)
         how.value = task->status;
     else
         how.status = task->status;
+    /* relaxed: constant; NULL for one that was never linked */
+    const struct kin__scope *scope = kin__load_relaxed(&task->scope);
+    if (KIN__UNLIKELY(scope && scope->words) && how.severity != KIN_SEV_OK)
+        strcpy(how.text, kin__words_find(scope->words, how.task)); /* as long as that at most */
     return how;
 }
 
 /* Keeps a failure: in order of time, the first panic or else the first error as the worst
- * [NSM:8.1]. */
-static void keep_locked(struct kin__scope *scope, const struct kin_outcome *how)
+ * [NSM:8.1]. False: there are too many, it was only counted. */
+static bool keep_locked(struct kin__scope *scope, const struct kin_outcome *how)
 {
     struct kin__handle *handle = scope->handle;
     struct kin__failure *errors = handle->more ? handle->more->errors : handle->errors;
-    if (handle->errors_kept < handle->errors_max)
-        errors[handle->errors_kept++] =
-            (struct kin__failure){how->task, how->status, (int32_t)how->severity};
+    struct kin__failure failure = {how->task, how->status, (int32_t)how->severity};
+    bool is_kept = handle->errors_kept < handle->errors_max;
+    if (is_kept)
+        errors[handle->errors_kept++] = failure;
     else
         handle->errors_dropped++;
-    if (how->severity > scope->worst.severity)
-        scope->worst = *how;
+    if (failure.severity > scope->worst.severity) {
+        scope->worst = failure;
+        is_kept = true;
+    }
+    return is_kept;
 }
 
 /* What an end with a status means to the nursery. */
@@ -65,15 +75,21 @@ static __attribute__((noinline)) void judge_locked(struct kin__scope *scope,
 {
     struct kin_outcome how = kin__task_outcome(task);
     task->over = (uint8_t)(1 + how.severity); /* before it cancels the nursery it ends in */
-    if (task->flags & KIN__TASK_INTERNAL)
+    if (task->flags & KIN__TASK_INTERNAL) { /* nobody reads what it said in this nursery */
+        if (how.text[0])
+            kin__words_drop_locked(scope, how.task);
         return;
-    if (!kin__load_relaxed(&scope->owner)) { /* relaxed: constant while a child lives */
-        scope->worst = how; /* the first task of a runtime: its end is the result */
-    } else if (how.severity == KIN_SEV_ERROR || how.severity == KIN_SEV_PANIC) {
-        keep_locked(scope, &how);
-        if (scope->on_error == KIN_FAIL_FAST) /* [NCG-2] [NSM:4.1] */
-            (void)kin__cancel_begin_locked(scope, how.status, list);
     }
+    bool is_failure = how.severity == KIN_SEV_ERROR || how.severity == KIN_SEV_PANIC;
+    if (!kin__load_relaxed(&scope->owner)) { /* relaxed: constant while a child lives */
+        /* the first task of a runtime: its end is the result */
+        scope->worst = (struct kin__failure){how.task, task->status, (int32_t)how.severity};
+        return;
+    }
+    if (!(is_failure && keep_locked(scope, &how)) && how.text[0])
+        kin__words_drop_locked(scope, how.task);
+    if (is_failure && scope->on_error == KIN_FAIL_FAST) /* [NCG-2] [NSM:4.1] */
+        (void)kin__cancel_begin_locked(scope, how.status, list);
 }
 
 /* A combinator's nursery has enough, or cannot get it any more: the rest is cancelled. */
@@ -113,12 +129,27 @@ static void tell_enders_locked(struct kin__scope *scope, const struct kin_outcom
     }
 }
 
-/* Somebody has the name of this child: its frame stays until the nursery is released. */
+/* Gives back a frame that was kept and is in no list any more. */
+static void release_frame_locked(struct kin__scope *scope, struct kin__task *task)
+{
+    scope->ended_count--;
+    kin__word_fini(task);
+    kin__store_release(&task->scope, NULL); /* pairs with the acquire in kin__scope_lock_of */
+    task->ctx.sp = NULL;                    /* knows nobody to warm up */
+    kin__block_give(KIN__FRAME_TASK, &task->frame);
+}
+
+/* Somebody has the name of this child: its frame stays until the nursery is released, or until so
+ * many ended after it that a nursery that lives for years would grow without end. */
 static void keep_frame_locked(struct kin__scope *scope, struct kin__task *task)
 {
     task->over = (uint8_t)(1 + kin__task_outcome(task).severity);
     kin__list_init(&task->sibling);
     kin__list_push_back(&scope->ended, &task->sibling);
+    if (KIN__UNLIKELY(++scope->ended_count > scope->ended_max)) {
+        struct kin__list *oldest = kin__list_pop_front(&scope->ended);
+        release_frame_locked(scope, KIN__CONTAINER_OF(oldest, struct kin__task, sibling));
+    }
 }
 
 _Atomic(const struct kin__party_ops *) kin__party_ops;
@@ -133,7 +164,9 @@ static void tell_parties_locked(struct kin__scope *scope, struct kin__task *task
     task->over = (uint8_t)((1 + how->severity) | KIN__OVER_TELLS);
     kin__list_init(&task->sibling); /* not among those that are kept yet: kin__task_forget */
     kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
+    KIN__LAB_ENDS();
     ops->end(how->task, how);
+    KIN__LAB_ENDS();
     kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
     task->over = (uint8_t)(1 + how->severity);
 }
@@ -156,12 +189,26 @@ static __attribute__((noinline)) bool end_rare_and_unlock(struct kin__scope *sco
         kin__slots_offer_locked(scope, &wakes);
     if (is_kept)
         keep_frame_locked(scope, task);
-    else /* relaxed: under the lock; over, for dumps and cancels */
-        kin__store_relaxed(&task->scope, NULL);
+    else /* it is over; pairs with the acquire in kin__scope_lock_of */
+        kin__store_release(&task->scope, NULL);
     kin__scope_drop_and_unlock(scope);
     kin__cancel_walk(list); /* holds a token of its own in every scope on the list */
     kin__wakes_run(&wakes);
     return !is_kept;
+}
+
+/* What a task owns that is over goes. */
+static __attribute__((noinline)) void give_up(struct kin__task *task)
+{
+    if (task->flags & KIN__TASK_LOCKS)
+        kin__owner_abandon(task);
+    if (task->flags & KIN__TASK_EXTRA) { /* there was no stack for it, hence no kin__conclude */
+        kin__cleanup_unrun(task);
+        kin__budget_settle(task);
+        kin__extra_discard(task);
+    }
+    if (task->caps & KIN__CAPS_COPY) /* last: cleanups may have used it */
+        kin__argument_give(task);
 }
 
 /* A child is over: it is counted off, and what it ended with is its nursery's alone [NSM:3.2]
@@ -170,14 +217,10 @@ bool kin__child_done(struct kin__task *task)
 {
     struct kin__scope *scope = kin__load_relaxed(&task->scope); /* relaxed: constant */
     struct kin__scope *list = NULL;
-    if (KIN__UNLIKELY(task->flags & KIN__TASK_LOCKS))
-        kin__owner_abandon(task);
-    if (KIN__UNLIKELY(task->flags & KIN__TASK_EXTRA)) { /* no stack, hence no kin__conclude */
-        kin__cleanup_unrun(task);
-        kin__budget_settle(task);
-        kin__extra_discard(task);
-    }
+    if (KIN__UNLIKELY(kin__task_owns(task, KIN__TASK_LOCKS)))
+        give_up(task);
     kin__lock_take_to(&scope->lock, KIN__RANK_NURSERY, KIN__LAB_ADD);
+    kin__scope_unlinks(scope, task);
     struct kin__list *next = task->sibling.next, *prev = task->sibling.prev;
     next->prev = prev;
     prev->next = next;
@@ -190,28 +233,19 @@ bool kin__child_done(struct kin__task *task)
         kin__scope_changes(scope);
         return end_rare_and_unlock(scope, task, list);
     }
-    /* relaxed: under the lock; over, for dumps and cancels */
-    kin__store_relaxed(&task->scope, NULL);
+    /* it is over; pairs with the acquire in kin__scope_lock_of */
+    kin__store_release(&task->scope, NULL);
     kin__scope_drop_and_unlock(scope);
     if (KIN__UNLIKELY(list != NULL))
         kin__cancel_walk(list); /* holds a token of its own in every scope on the list */
     return true;
 }
 
-/* Gives back a frame that was kept and is in no list any more. */
-static void release_frame_locked(struct kin__task *task)
-{
-    kin__word_fini(task);
-    kin__store_relaxed(&task->scope, NULL); /* relaxed: under the lock */
-    task->ctx.sp = NULL;                    /* knows nobody to warm up */
-    kin__block_give(KIN__FRAME_TASK, &task->frame);
-}
-
 void kin__ended_release_locked(struct kin__scope *scope)
 {
     struct kin__list *link;
     while ((link = kin__list_pop_front(&scope->ended))) /* ends: one fewer each time */
-        release_frame_locked(KIN__CONTAINER_OF(link, struct kin__task, sibling));
+        release_frame_locked(scope, KIN__CONTAINER_OF(link, struct kin__task, sibling));
 }
 
 void kin__task_forget(uint64_t id)
@@ -224,7 +258,7 @@ void kin__task_forget(uint64_t id)
         task->flags &= (uint16_t)~KIN__TASK_KEPT; /* not its own any more: it has ended */
         if (kin__list_is_linked(&task->sibling)) {
             kin__list_remove(&task->sibling);
-            release_frame_locked(task);
+            release_frame_locked(scope, task);
         }
     }
     kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
@@ -235,13 +269,15 @@ void kin__task_forget(uint64_t id)
 struct kin__scope *kin__scope_lock_of(uint64_t id, struct kin__task **task)
 {
     *task = kin__task_find(id);
-    /* pairs with nothing: any scope will do, blocks are never unmapped; the name decides below */
-    struct kin__scope *scope = *task ? kin__load_relaxed(&(*task)->scope) : NULL;
+    /* Any scope will do, blocks are never unmapped; the name decides below. Pairs with the release
+     * in kin__child_done: who finds none sees what the task did. */
+    struct kin__scope *scope = *task ? kin__load_acquire(&(*task)->scope) : NULL;
     if (!scope)
         return NULL;
     kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
-    /* relaxed: as long as its scope is locked a task that is in it keeps its name */
-    if (kin__load_relaxed(&(*task)->frame.name) == id &&
+    /* As long as its scope is locked a task that is in it keeps its name. Pairs with the release in
+     * kin__frame_free_as. */
+    if (kin__load_acquire(&(*task)->frame.name) == id &&
         kin__load_relaxed(&(*task)->scope) == scope) /* relaxed: as above */
         return scope;
     kin__lock_give(&scope->lock, KIN__RANK_NURSERY);

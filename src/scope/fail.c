@@ -1,26 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ends that do not return: kin_fail, kin_panic, misuse; and telling somebody about them.
+ * Ends that do not return: kin_fail, kin_panic, misuse.
  */
 #include "base/check.h"
 #include "base/text.h"
 #include "plat/plat.h"
 #include "sched/entry.h"
-#include "sched/tape.h"
 #include "scope/belongings.h"
 
 #include <errno.h>
 #include <stdarg.h>
-#include <string.h>
 
 #define TEXT_BYTES 512u
-
-/* The process, or what it does, is in trouble: if it is recorded, this is what that was for. */
-static void keep_record(struct kin__sched *sched, int status, uint64_t task)
-{
-    if (KIN__UNLIKELY(sched->tape != NULL) && status != KIN_LEAKED && status != KIN_CLEANUP)
-        kin__tape_report(sched, status, task);
-}
 
 /* Who runs where a check failed. */
 static void name_current(struct kin__text *text)
@@ -28,7 +19,7 @@ static void name_current(struct kin__text *text)
     struct kin__task *task = kin__task_self();
     if (!task)
         return;
-    keep_record(kin__task_sched(task), KIN_PANICKED, kin__task_id(task));
+    kin__report_keep(task, KIN_PANICKED);
     kin__task_say(text, task);
 }
 
@@ -37,35 +28,13 @@ void kin__fail_init(void)
     kin__store_relaxed(&kin__check_hook, name_current); /* relaxed: a constant function */
 }
 
-void kin__report(struct kin__sched *sched, int status, uint64_t task, const char *text)
+/* The running task has panicked, with these words. The first panic says how it ends. */
+static void mark_panicked(struct kin__task *task, const char *words)
 {
-    keep_record(sched, status, task);
-    if (sched->config.on_report) {
-        struct kin_report report = {status, task, text};
-        sched->config.on_report(&report, sched->config.report_arg);
-        return;
-    }
-    char memory[TEXT_BYTES];
-    struct kin__text line;
-    size_t size = strlen(text);
-    kin__text_init(&line, memory, sizeof(memory));
-    kin__text_printf(&line, "kin: %s: ", kin_status_name(status));
-    if (line.len + size + 1 < sizeof(memory)) { /* in one write, so that lines stay whole */
-        kin__text_str(&line, text);
-        kin__text_end_line(&line);
-        kin__plat_write(2, memory, line.len);
-        return;
-    }
-    kin__plat_write(2, memory, line.len);
-    kin__plat_write(2, text, size);
-    kin__plat_write(2, "\n", 1);
-}
-
-/* The running task has panicked. The first panic says how it ends. */
-static void mark_panicked(struct kin__task *task)
-{
-    if (!(task->flags & KIN__TASK_PANICKED))
+    if (!(task->flags & KIN__TASK_PANICKED)) {
         task->status = KIN_PANICKED;
+        kin__words_say(task, KIN_PANICKED, words);
+    }
     task->flags |= KIN__TASK_FAILED | KIN__TASK_PANICKED;
 }
 
@@ -81,12 +50,26 @@ _Noreturn static void end(struct kin__task *task)
 void kin_fail(int status, const char *fmt, ...)
 {
     struct kin__task *task = kin__task_self();
-    (void)fmt; /* for readers of the code; an error is not news by itself */
+    char memory[KIN_OUTCOME_TEXT];
+    struct kin__text text;
+    va_list values;
     if (!task)
         kin_panic("kin_fail outside a task");
+    kin__entry_check_room(task); /* what is said is kept on the heap */
     status = status < 0 ? status : -EINVAL;
-    if (!kin__cleanup_fail(task, status) && !(task->flags & KIN__TASK_PANICKED)) {
-        task->status = status;
+    kin__text_init(&text, memory, sizeof(memory));
+    va_start(values, fmt);
+    if (fmt)
+        kin__text_format(&text, fmt, values);
+    va_end(values);
+    if (kin__cleanup_fail(task, status)) {
+        if (!(task->flags & KIN__TASK_FAILED))
+            kin__words_say(task, KIN_CLEANUP, memory); /* the body is well, so far */
+    } else if (!(task->flags & KIN__TASK_PANICKED)) {
+        int cause = task->flags & KIN__TASK_FAILED ? status : kin__cancel_cause(task, status);
+        if (cause == status) /* else it was said already why */
+            kin__words_say(task, status, memory);
+        task->status = cause;
         task->flags |= KIN__TASK_FAILED;
     }
     end(task);
@@ -94,23 +77,26 @@ void kin_fail(int status, const char *fmt, ...)
 
 void kin_panic(const char *fmt, ...)
 {
+    KIN__LAB_POINT();
     struct kin__task *task = kin__task_self();
     char memory[TEXT_BYTES];
     struct kin__text text;
     va_list values;
+    if (task)
+        kin__entry_check_room(task); /* as in kin_fail */
     kin__text_init(&text, memory, sizeof(memory));
     if (task)
         kin__task_say(&text, task);
-    kin__text_str(&text, task ? ": " : "kin: panic outside a task: ");
+    kin__text_str(&text, task ? ", panics at " : "kin: panic outside a task, at ");
+    kin__code_place(&text, (uintptr_t)__builtin_return_address(0));
+    kin__text_str(&text, ": ");
+    size_t words_at = text.len;
     va_start(values, fmt);
     kin__text_format(&text, fmt ? fmt : "no reason given", values);
     va_end(values);
-    if (!task) {
-        kin__text_end_line(&text);
-        kin__plat_write(2, memory, text.len);
-        kin__plat_abort();
-    }
-    mark_panicked(task);
+    if (!task)
+        kin__report_abort(NULL, &text);
+    mark_panicked(task, memory + words_at);
     kin__report(kin__task_sched(task), KIN_PANICKED, kin__task_id(task), memory);
     end(task);
 }
@@ -123,12 +109,8 @@ _Noreturn void kin__misuse(struct kin__task *task, const char *call, const char 
     kin__text_init(&text, memory, sizeof(memory));
     kin__text_printf(&text, "kin: %s: %s [%s]", call, rule, clause);
     if (task) {
-        keep_record(kin__task_sched(task), KIN_PANICKED, kin__task_id(task));
         kin__text_str(&text, ", ");
         kin__task_say(&text, task);
     }
-    KIN__LAB_ABORT(memory);
-    kin__text_end_line(&text);
-    kin__plat_write(2, memory, text.len);
-    kin__plat_abort();
+    kin__report_abort(task, &text);
 }

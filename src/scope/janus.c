@@ -16,16 +16,19 @@
  * list and waits until there is none, so that afterwards nobody else has a pointer to it.
  *
  * The pointer that stands for a nursery is the name of its scope, which is never used twice either:
- * an old one is recognised without being followed. Its storage is a block that the nursery around
- * its owner keeps, so that it is freed also if the owner ends by a failure and never comes back.
+ * an old one is recognised without being followed. Its storage is a block that its owner keeps
+ * among its belongings, so that it is freed also if the owner ends by a failure and never comes
+ * back.
  */
 #include "scope/scope.h"
 
 #include "park/park.h"
 #include "sched/entry.h"
+#include "scope/belongings.h"
 #include "scope/budget.h"
 #include "scope/capability.h"
 #include "task/extra.h"
+#include "wait/event.h"
 
 #include <kin/janus.h>
 
@@ -53,6 +56,7 @@ struct janus {
     /* constant once it is in the list */
     uint64_t creator;
     struct kin_config config;
+    uint32_t lacks; /* capabilities that the creator lacks */
     struct kin__thread thread; /* runs the runtime; its first worker */
     struct kin__task *proxy;
 
@@ -135,19 +139,35 @@ static void *name_of(const struct kin__scope *scope)
 #define STORAGE_AT ((sizeof(struct kin__more) + 15) / 16 * 16)
 _Static_assert(_Alignof(struct kin_nursery) == 16, "as blocks of the heap are");
 
+/* What is in that storage. */
+struct storage {
+    struct kin_nursery nursery;
+    /* its owner waits for it, or for one of its tasks, and recharges nobody */
+    struct kin_event is_ending;
+};
+
+static struct kin_event *ending_of(const struct kin__scope *scope)
+{
+    return &((struct storage *)(void *)scope->handle)->is_ending;
+}
+
 static void *begin_here(struct kin__task *task)
 {
     struct kin_nursery_options options = KIN_NURSERY_OPTIONS_INIT;
     kin__entry_check(task);
     options.name = nursery_name;
     options.on_exhausted = KIN_EXHAUSTED_FAIL;
-    struct kin__more *block = kin__heap_alloc(STORAGE_AT + sizeof(struct kin_nursery));
+    int rc; /* nobody pays: there is one for each nursery, which is paid for beyond a few */
+    struct kin__more *block = kin__alloc(NULL, STORAGE_AT + sizeof(struct storage), &rc);
     if (!block)
         return NULL;
     struct kin_nursery *nursery = (struct kin_nursery *)(void *)((char *)block + STORAGE_AT);
-    kin__more_keep(task, block);
+    if (!kin__more_keep(task, block)) {
+        kin__free(block);
+        return NULL;
+    }
     if (kin_nursery_open(nursery, &options) < 0) {
-        kin__more_free(task, block);
+        kin__more_free(block);
         return NULL;
     }
     return name_of(innermost_of(task));
@@ -179,8 +199,10 @@ static int end_here(struct kin__task *task, const void *name)
     if (scope != innermost)
         return -EBUSY;
     struct kin_nursery *nursery = nursery_of(scope);
+    kin_event_set(ending_of(scope));
     kin_ignore(kin_nursery_join(nursery, &how));
-    kin__more_free(task, (struct kin__more *)(void *)((char *)nursery - STORAGE_AT));
+    kin__handle_empty(kin__handle_of(nursery));
+    kin__more_free((struct kin__more *)(void *)((char *)nursery - STORAGE_AT));
     return code_of(&how);
 }
 
@@ -208,9 +230,14 @@ static int64_t join_here(struct kin__task *task, uint64_t id)
         scope = scope->outer;
     if (!scope)
         return kin__task_find(id) ? -EPERM : KIN_STALE;
+    struct kin_event *ending = scope->name == nursery_name ? ending_of(scope) : NULL;
+    if (ending)
+        kin_event_set(ending); /* meanwhile the owner recharges nobody */
     while (kin__wait(&kin__task_waitable, &ender, NULL, KIN__WAIT_DEAF) < 0) {
         /* ends: only a kill wakes such a wait early, and a task is killed once */
     }
+    if (ending)
+        kin_event_reset(ending);
     KIN__ASSERT(ender.is_known, "SCHED:15.2.2: the nursery of the task is open");
     return ender.how.severity == KIN_SEV_OK ? ender.how.value : ender.how.status;
 }
@@ -333,6 +360,7 @@ static int serve(void *arg)
 static void run(void *arg)
 {
     struct janus *janus = arg;
+    kin__thread_set_lacks(janus->lacks);
     int rc = kin_run(&janus->config, serve, janus);
     /* relaxed: only this thread and its runtime, which has ended, ever write it */
     if (rc < 0 && kin__load_relaxed(&janus->state) == STARTING)
@@ -414,17 +442,20 @@ static int spawn_into(const struct kin__task *owner, const struct kin_spawn_opti
     return scope ? kin__spawn_at(nursery_of(scope), options, fn, arg, out, site) : KIN_NOSCOPE;
 }
 
-static int spawn(const struct kin_spawn_options *options, void *func, void *arg,
+static int spawn(struct kin_spawn_options *options, void *func, void *arg,
                  struct kin_task_ref *out, const void *site)
 {
     struct kin__task *task = kin__task_self();
     if (!func)
         return -EINVAL;
-    if (task)
+    if (task) {
+        options->recharge_limit = kin__task_sched(task)->config.budget;
         return spawn_into(task, options, function_of(func), arg, out, site);
+    }
     struct janus *janus = enter();
     if (!janus)
         return kin__thread_is_core() ? KIN_UNSUPPORTED : KIN_NOSCOPE; /* [N1001] */
+    options->recharge_limit = janus->config.budget;
     int rc = spawn_into(janus->proxy, options, function_of(func), arg, out, site);
     leave(janus);
     return rc;
@@ -444,6 +475,7 @@ void *janus_scheduler_create(SchedulerConfig config)
     janus->config.workers = config.worker_count;
     janus->config.seed = config.deterministic_seed;
     janus->config.budget = widen(config.default_budget);
+    janus->lacks = kin__thread_lacks(); /* a creator that works for a task has no more than that */
     if (kin__thread_start(&janus->thread, run, janus, THREAD_STACK_BYTES, "kin-janus") < 0) {
         kin__heap_free(janus);
         return NULL;
@@ -481,7 +513,8 @@ void janus_scheduler_shutdown(void *scheduler)
 
 int janus_scheduler_spawn(void *func, void *arg)
 {
-    return spawn(NULL, func, arg, NULL, __builtin_return_address(0));
+    struct kin_spawn_options options = KIN_SPAWN_OPTIONS_INIT;
+    return spawn(&options, func, arg, NULL, __builtin_return_address(0));
 }
 
 int janus_scheduler_yield(void)
@@ -543,9 +576,24 @@ static void go_on(int rc)
     kin_fail(rc, "at a check of the runtime");
 }
 
+/* The budget of the running task is used up: it waits until somebody recharges it [SCHED:3.2.2], or
+ * until the owner of its nursery waits for somebody there: nobody else would ever do so. */
+static int await_recharge(struct kin__task *task)
+{
+    const struct kin__scope *scope = kin__load_relaxed(&task->scope); /* relaxed: constant */
+    if (!(task->flags & KIN__TASK_METERED) || scope->name != nursery_name)
+        return KIN_BUDGET;
+    struct kin__case ending = {.ops = &kin__event_waitable, .object = ending_of(scope)};
+    return kin__account_wait(&task->extra->account, KIN__PART_OPS, &ending, KIN_NEVER);
+}
+
 void janus_rt_budget_check(void)
 {
-    go_on(kin_checkpoint());
+    int rc = kin_checkpoint();
+    struct kin__task *task = KIN__UNLIKELY(rc == KIN_BUDGET) ? kin__task_self() : NULL;
+    if (task && kin_budget_exhausted() == KIN_BUDGET_OPS)
+        rc = await_recharge(task);
+    go_on(rc);
 }
 
 /* Takes up to cost operations out of an account, and out of what it draws from. */

@@ -18,25 +18,26 @@
 
 #define LOCALS_MAX (UINT32_C(1) << 24) /* of one task */
 
-/* Room for one more. */
-static bool grow(struct kin__locals *locals)
+/* Room for one more, at the expense of a task. 0, -ENOMEM, KIN_BUDGET. */
+static int grow(struct kin__locals *locals, struct kin__task *task)
 {
+    int rc = -ENOMEM;
     if (!locals->table) {
         locals->table = locals->first;
         locals->capacity = KIN__LOCALS_INLINE;
-        return true;
+        return 0;
     }
     if (locals->capacity >= LOCALS_MAX)
-        return false;
+        return -ENOMEM;
     size_t capacity = 2 * (size_t)locals->capacity;
-    struct kin__local *table = kin__heap_alloc(capacity * sizeof(*table));
+    struct kin__local *table = kin__alloc(task, capacity * sizeof(*table), &rc);
     if (!table)
-        return false;
+        return rc;
     memcpy(table, locals->table, locals->count * sizeof(*table));
     kin__local_free(locals);
     locals->table = table;
     locals->capacity = (uint32_t)capacity;
-    return true;
+    return 0;
 }
 
 /* The place of a key, or count. */
@@ -58,8 +59,8 @@ static void remove_at(struct kin__locals *locals, uint32_t place)
 
 void kin__local_free(struct kin__locals *locals)
 {
-    if (locals->table != locals->first)
-        kin__heap_free(locals->table);
+    if (locals->table && locals->table != locals->first)
+        kin__free(locals->table);
     locals->table = NULL;
     locals->capacity = 0;
 }
@@ -76,8 +77,9 @@ int kin__local_inherit(struct kin__task *spawner, struct kin__task *child)
         if (!extra)
             return -ENOMEM;
         struct kin__locals *to = &extra->locals;
-        if (to->count == to->capacity && !grow(to))
-            return -ENOMEM;
+        int rc = to->count == to->capacity ? grow(to, spawner) : 0;
+        if (rc < 0)
+            return rc;
         to->table[to->count++] =
             (struct kin__local){from->table[i].key, from->table[i].value, 1, 0};
     }
@@ -123,16 +125,17 @@ int kin_local_set(const struct kin_local_key *key, void *value)
     bool has_extra = task->flags & KIN__TASK_EXTRA;
     if (!value && !has_extra)
         return 0;
-    kin__entry_check(task);
+    kin__entry_turn(task);
     struct kin__extra *extra = kin__extra_need(task);
     if (!extra)
         return -ENOMEM;
     struct kin__locals *locals = &extra->locals;
     uint32_t place = find(locals, key);
+    int rc;
     if (place < locals->count)
         remove_at(locals, place);
-    else if (value && locals->count == locals->capacity && !grow(locals))
-        return -ENOMEM;
+    else if (value && locals->count == locals->capacity && (rc = grow(locals, task)) < 0)
+        return rc;
     if (value)
         locals->table[locals->count++] = (struct kin__local){key, value, 0, locals->round};
     return 0;

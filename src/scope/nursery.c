@@ -18,6 +18,8 @@
 #include "scope/belongings.h"
 #include "scope/budget.h"
 #include "scope/capability.h"
+#include "task/cause.h"
+#include "task/budget.h"
 #include "task/word.h"
 
 #include <errno.h>
@@ -45,11 +47,12 @@ void kin__scope_move_locked(struct kin__scope *scope, enum kin_nursery_state to)
 /* The last one: the state becomes terminal [NSM:3.3]. */
 __attribute__((noinline)) void kin__scope_end_and_unlock(struct kin__scope *scope)
 {
-    struct kin__sched *sched = scope->sched;
+    struct kin__sched *sched = kin__scope_sched(scope);
     struct kin__task *owner = kin__load_relaxed(&scope->owner); /* relaxed: open since long */
     uint64_t ticket = scope->ticket;
     bool is_waiting = scope->is_waiting;
     uint64_t word = kin__load_relaxed(&scope->word); /* relaxed: under the lock */
+    KIN__LAB_TOUCH(&scope->lock.word, KIN__LAB_GATHER); /* the owner waits for all ends */
     kin__scope_move_locked(scope, kin__scope_state(word) == KIN_NURSERY_CANCELLING
                                       ? KIN_NURSERY_CANCELLED
                                       : KIN_NURSERY_CLOSED);
@@ -74,7 +77,7 @@ static inline void init_scope(struct kin__scope *scope, struct kin__sched *sched
     kin__store_relaxed(&scope->word, KIN__LIVE_ONE | KIN_NURSERY_OPEN); /* alone: not shared yet */
     scope->ticket = 0;
     kin__list_init(&scope->children);
-    scope->sched = sched;
+    kin__store_relaxed(&scope->sched, sched); /* relaxed: a block of before may be looked at */
     scope->name = NULL;
     scope->reason = 0;
     scope->tasks_max = 0;
@@ -84,10 +87,12 @@ static inline void init_scope(struct kin__scope *scope, struct kin__sched *sched
     kin__store_relaxed(&scope->depth, owner ? owner->masks : 0); /* alone: not shared yet */
 }
 
-static inline void init_handle(struct kin__handle *handle, struct kin__scope *scope)
+static inline void init_handle(struct kin__handle *handle, struct kin__scope *scope,
+                               const struct kin__task *owner)
 {
     /* relaxed: ours until it is released */
     handle->name = scope ? kin__load_relaxed(&scope->frame.name) : 0;
+    handle->owner = owner ? kin__task_id(owner) : 0;
     kin__store_release(&handle->scope, scope); /* pairs with the acquire in kin__scope_lock */
     handle->open_status = 0;
     handle->is_joined = 0;
@@ -98,74 +103,70 @@ static inline void init_handle(struct kin__handle *handle, struct kin__scope *sc
     handle->more = NULL;
 }
 
-/* Takes a block out of the list it is in. Under the lock of the nursery that keeps it. */
-static void unlink_more_locked(struct kin__more *more)
+bool kin__more_keep(struct kin__task *owner, struct kin__more *more)
+{
+    struct kin__extra *extra = kin__extra_need(owner);
+    if (!extra)
+        return false;
+    more->words = NULL;
+    more->next = extra->kept;
+    more->link = &extra->kept;
+    if (more->next)
+        more->next->link = &more->next;
+    extra->kept = more;
+    return true;
+}
+
+void kin__more_free(struct kin__more *more)
 {
     *more->link = more->next;
     if (more->next)
         more->next->link = more->link;
+    kin__words_free(more->words);
+    kin__free(more);
 }
 
-static void link_more_locked(struct kin__scope *keeper, struct kin__more *more)
+/* Room for more failures than the handle holds, at the expense of payer, NULL: of nobody. 0,
+ * -ENOMEM or KIN_BUDGET. A block that the same handle had in an earlier life goes, if it is among
+ * the latest. */
+static __attribute__((noinline)) int take_more(struct kin__handle *handle, struct kin__task *owner,
+                                               struct kin__task *payer, unsigned errors_max)
 {
-    more->next = keeper->kept;
-    more->link = &keeper->kept;
-    if (more->next)
-        more->next->link = &more->next;
-    keeper->kept = more;
-}
-
-void kin__more_keep(struct kin__task *owner, struct kin__more *more)
-{
-    struct kin__scope *keeper = kin__load_relaxed(&owner->scope); /* relaxed: constant */
-    kin__lock_take(&keeper->lock, KIN__RANK_NURSERY);
-    link_more_locked(keeper, more);
-    kin__lock_give(&keeper->lock, KIN__RANK_NURSERY);
-}
-
-void kin__more_free(struct kin__task *owner, struct kin__more *more)
-{
-    struct kin__scope *keeper = kin__load_relaxed(&owner->scope); /* relaxed: constant */
-    kin__lock_take(&keeper->lock, KIN__RANK_NURSERY);
-    unlink_more_locked(more);
-    kin__lock_give(&keeper->lock, KIN__RANK_NURSERY);
-    kin__heap_free(more);
-}
-
-/* Room for more failures than the handle holds; false when there is none. A block that the same
- * handle had in an earlier life goes, if it is among the latest. */
-static __attribute__((noinline)) bool take_more(struct kin__handle *handle, struct kin__task *owner,
-                                                unsigned errors_max)
-{
-    struct kin__more *more = NULL, *old;
+    struct kin__more *more = NULL;
     unsigned looks = 0;
+    int rc = -ENOMEM;
     if (owner && errors_max <= UINT32_MAX / sizeof(more->errors[0]))
-        more = kin__heap_alloc(sizeof(*more) + errors_max * sizeof(more->errors[0]));
+        more = kin__alloc(payer, sizeof(*more) + errors_max * sizeof(more->errors[0]), &rc);
     if (!more)
-        return false;
-    struct kin__scope *keeper = kin__load_relaxed(&owner->scope); /* relaxed: constant */
+        return rc;
     more->handle = handle;
-    handle->more = more;
-    kin__lock_take(&keeper->lock, KIN__RANK_NURSERY);
-    for (old = keeper->kept; old && old->handle != handle; old = old->next) {
-        if (++looks == MORE_LOOKS) {
-            old = NULL;
-            break;
-        }
+    if (!kin__more_keep(owner, more)) {
+        kin__free(more);
+        return -ENOMEM;
     }
+    struct kin__more *old = more->next;
+    while (old && old->handle != handle) /* ends: after a few */
+        old = ++looks < MORE_LOOKS ? old->next : NULL;
     if (old)
-        unlink_more_locked(old);
-    link_more_locked(keeper, more);
-    kin__lock_give(&keeper->lock, KIN__RANK_NURSERY);
-    kin__heap_free(old);
-    return true;
+        kin__more_free(old);
+    handle->more = more;
+    return 0;
 }
 
-/* The room of a handle that goes out of scope; its owner is the running task. */
+/* The room of a handle that goes out of scope, or is not opened after all. */
 static __attribute__((noinline)) void give_more(struct kin__handle *handle)
 {
-    kin__more_free(kin__task_self(), handle->more);
+    kin__more_free(handle->more);
     handle->more = NULL;
+}
+
+/* The join is over: room that was not needed goes at once. */
+static __attribute__((noinline)) void shrink_more(struct kin__handle *handle)
+{
+    if (handle->errors_kept > KIN__ERRORS_INLINE || handle->more->words)
+        return;
+    memcpy(handle->errors, handle->more->errors, handle->errors_kept * sizeof(handle->errors[0]));
+    give_more(handle);
 }
 
 /* What only some nurseries ask for or are born under. 0, or why it is refused; nothing is left. */
@@ -177,18 +178,21 @@ static __attribute__((noinline)) int take_options(struct kin__scope *scope,
     unsigned errors_max = options ? options->errors_max : 0;
     if (errors_max)
         handle->errors_max = errors_max;
-    if (errors_max > KIN__ERRORS_INLINE && !take_more(handle, owner, errors_max))
-        return -ENOMEM;
+    int rc = errors_max > KIN__ERRORS_INLINE ? take_more(handle, owner, owner, errors_max) : 0;
+    if (rc < 0)
+        return rc;
     if (options) {
         scope->on_error = (uint8_t)options->on_error;
         scope->name = options->name;
         scope->tasks_max = options->tasks_max;
+        if (options->ends_max)
+            kin__ended_keep_locked(scope, options->ends_max); /* not shared yet: no lock */
     }
     if (options && options->cancel_grace) {
         scope->has |= KIN__SCOPE_GRACE;
         scope->grace_ns = options->cancel_grace;
     }
-    int rc = kin__budget_open(scope, owner, options);
+    rc = kin__budget_open(scope, owner, options);
     if (rc < 0 && handle->more)
         give_more(handle);
     return rc;
@@ -204,7 +208,8 @@ static kin_time deadline_of(const struct kin__task *owner,
 
 static bool are_options_sound(const struct kin_nursery_options *options)
 {
-    return options->size == sizeof(*options) && (unsigned)options->on_error <= KIN_COLLECT &&
+    return KIN__SIZED(options, "kin_nursery_open", "NURSERY_OPTIONS") &&
+           (unsigned)options->on_error <= KIN_COLLECT &&
            (unsigned)options->recharge <= KIN_RECHARGE_MANUAL &&
            (unsigned)options->on_exhausted <= KIN_EXHAUSTED_FAIL && options->cancel_grace >= 0;
 }
@@ -214,7 +219,7 @@ open_scope(struct kin__frame *frame, struct kin__handle *handle, struct kin__sch
            struct kin__task *owner, bool is_rare, const struct kin_nursery_options *options)
 {
     struct kin__scope *scope = KIN__CONTAINER_OF(frame, struct kin__scope, frame);
-    init_handle(handle, scope);
+    init_handle(handle, scope, owner);
     /* A canceller may still come to this block from its last life: it sees no owner and leaves. */
     init_scope(scope, sched, owner);
     scope->handle = handle;
@@ -243,7 +248,7 @@ int kin__scope_open(struct kin__handle *handle, struct kin__sched *sched, struct
 /* An open that was refused: spawn answers KIN_NOSCOPE, join the reason. */
 static __attribute__((noinline)) int refuse_open(struct kin__handle *handle, int rc)
 {
-    init_handle(handle, NULL);
+    init_handle(handle, NULL, NULL);
     handle->state = KIN_NURSERY_CLOSED;
     handle->open_status = rc;
     return rc;
@@ -261,6 +266,10 @@ int kin_nursery_open(struct kin_nursery *n, const struct kin_nursery_options *op
         return refuse_open(handle, -EINVAL);
     struct kin__task *task = kin__worker_current(worker);
     kin__entry_check(task);
+    if (KIN__UNLIKELY(--task->slice == 0)) { /* kin__op_turn, after which */
+        (void)kin__op_slow(task, KIN__COST_TURN, 0);
+        worker = kin__worker_self(); /* this task may go on elsewhere */
+    }
     bool is_rare = options || (task->flags & (KIN__TASK_METERED | KIN__TASK_DEADLINE));
     struct kin__frame *frame = kin__frame_alloc(&worker->blocks[KIN__FRAME_SCOPE]);
     int rc = KIN__LIKELY(frame != NULL)
@@ -268,11 +277,9 @@ int kin_nursery_open(struct kin_nursery *n, const struct kin_nursery_options *op
                  : -ENOMEM;
     if (KIN__UNLIKELY(rc < 0))
         return refuse_open(handle, rc);
-    if (KIN__UNLIKELY(kin__word_requests(task))) { /* born cancelled */
-        int reason = kin__cancel_inherited(KIN__CONTAINER_OF(frame, struct kin__scope, frame));
-        if (reason)
-            kin_nursery_cancel(n, reason);
-    }
+    KIN__CONTAINER_OF(frame, struct kin__scope, frame)->site = __builtin_return_address(0);
+    if (KIN__UNLIKELY(kin__word_requests(task))) /* born cancelled */
+        kin__cancel_inherit(KIN__CONTAINER_OF(frame, struct kin__scope, frame));
     if (KIN__UNLIKELY(is_rare) && deadline_of(task, options) != KIN_NEVER)
         kin__deadline_arm(KIN__CONTAINER_OF(frame, struct kin__scope, frame),
                           deadline_of(task, options)); /* a cancellation came before it */
@@ -357,12 +364,17 @@ static inline bool close_and_unlock(struct kin__scope *scope)
     return kin__scope_live(word) == 1;
 }
 
-/* Waits until every child is over. */
-INLINE void wait_for_children(struct kin__task *task, struct kin__scope *scope)
+/* Waits until every child is over; at the deadline those that are left are cancelled. */
+INLINE void wait_for_children(struct kin__task *task, struct kin__scope *scope, kin_time deadline)
 {
     kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
     bool is_hard = kin__worker_self()->sched->hard.park;
-    if (close_and_unlock(scope) || (!is_hard && run_children_here(task, scope)))
+    if (close_and_unlock(scope))
+        return;
+    deadline = kin__deadline_of(task, deadline);
+    if (KIN__UNLIKELY(deadline != KIN_NEVER))
+        kin__deadline_arm(scope, deadline);
+    if (!is_hard && run_children_here(task, scope))
         return;
     while (kin__wait(&kin__join_waitable, scope, NULL, KIN__WAIT_DEAF) < 0) {
         /* ends: only what cannot be masked wakes such a wait early, once for each nursery */
@@ -370,14 +382,14 @@ INLINE void wait_for_children(struct kin__task *task, struct kin__scope *scope)
 }
 
 static inline void fill_outcome(const struct kin__scope *scope, enum kin_nursery_state state,
-                         struct kin_outcome *how)
+                                struct kin__failure *how)
 {
     *how = scope->worst;
     if (how->severity == KIN_SEV_OK) {
-        *how = (struct kin_outcome){KIN_SEV_OK, 0, 0, 0};
+        *how = (struct kin__failure){0, 0, KIN_SEV_OK};
         if (state == KIN_NURSERY_CANCELLED) {
             how->severity = KIN_SEV_CANCELLED;
-            how->status = scope->reason;
+            how->status = kin__cancel_status(scope);
         }
     }
 }
@@ -385,11 +397,18 @@ static inline void fill_outcome(const struct kin__scope *scope, enum kin_nursery
 /* One of the owner's nurseries was cancelled and is over: does another one keep it asked? First
  * take the request back, then look: a canceller of an outer one comes before or after, never unseen
  * in between. */
-static __attribute__((noinline)) void take_back(struct kin__task *task, struct kin__scope *outer)
+static __attribute__((noinline)) void take_back(struct kin__task *task,
+                                                const struct kin__scope *scope)
 {
+    const struct kin__failure *how = &scope->handle->outcome;
+    /* what the branches of a combinator came to is for its caller to say */
+    bool is_own = (how->severity != KIN_SEV_CANCELLED || !scope->is_inherited) &&
+                  !(scope->has & KIN__SCOPE_COUNTS);
+    kin__cause_joined(task, is_own ? how->status : 0);
     bool was_forced = kin__word_unrequest(task, KIN__SCOPE | KIN__FORCE) & KIN__FORCE;
     uint64_t again = 0;
     kin__fence_after_rmw(); /* fence: the request before the states; mirror: a canceller's RMW */
+    const struct kin__scope *outer = scope->outer;
     for (; outer && !(again && !was_forced); outer = outer->outer) {
         /* pairs with the release in kin__scope_move_locked */
         uint64_t word = kin__load_acquire(&outer->word);
@@ -400,14 +419,46 @@ static __attribute__((noinline)) void take_back(struct kin__task *task, struct k
         (void)kin__word_request(task, again);
 }
 
-__attribute__((noinline)) void kin__scope_empty(struct kin__scope *scope)
+/* What the children said who failed stays with the handle, and the owner says the same if that is
+ * what it ends with. */
+static void keep_words(struct kin__task *task, struct kin__scope *scope)
 {
-    while (scope->kept) { /* ends: one fewer each time */
-        struct kin__more *more = scope->kept;
-        scope->kept = more->next;
-        kin__heap_free(more);
+    struct kin__handle *handle = scope->handle;
+    struct kin__words *words = scope->words;
+    scope->words = NULL;
+    if (!(task->flags & KIN__TASK_FAILED))
+        kin__words_say(task, handle->outcome.status,
+                       kin__words_find(words, handle->outcome.task));
+    uint32_t kept = handle->errors_kept;
+    /* nobody pays for words: there was a spawn for each of these few */
+    if (!handle->more && take_more(handle, task, NULL, kept) == 0)
+        memcpy(handle->more->errors, handle->errors, kept * sizeof(handle->errors[0]));
+    if (handle->more)
+        handle->more->words = words;
+    else
+        kin__words_free(words); /* no memory: the failures are there, without words */
+}
+
+/* The rest of release, for a nursery with a failure or a cancellation. The scope is over, and
+ * nobody else comes to it any more. */
+static __attribute__((noinline)) void release_failed(struct kin__task *task,
+                                                     struct kin__scope *scope)
+{
+    if (scope->handle->state == KIN_NURSERY_CANCELLED)
+        take_back(task, scope);
+    if (scope->words)
+        keep_words(task, scope);
+}
+
+/* Gives back the memory of a scope that is over: it is empty again, for its next life. */
+static __attribute__((noinline)) void empty_scope(struct kin__scope *scope)
+{
+    while (scope->billed) { /* ends: one fewer each time */
+        struct kin__billed *billed = scope->billed;
+        scope->billed = billed->next;
+        kin__free(billed);
     }
-    kin__arena_fini(&scope->arena); /* empty again, for the next life */
+    kin__arena_fini(&scope->arena);
 }
 
 /* What only some nurseries have is given back: the timer, the frames of children that were kept. */
@@ -425,8 +476,7 @@ static __attribute__((noinline)) void release_rare_locked(struct kin__scope *sco
 }
 
 /* The scope is over: what must stay readable goes to the handle, the rest back to the pools. */
-static inline void release(struct kin__task *task, struct kin__handle *handle,
-                           struct kin__scope *scope)
+INLINE void release(struct kin__task *task, struct kin__handle *handle, struct kin__scope *scope)
 {
     /* Taken so that a canceller that found this scope by its owner has left it. */
     kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
@@ -448,17 +498,20 @@ static inline void release(struct kin__task *task, struct kin__handle *handle,
     kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
     kin__store_release(&task->inner, outer); /* pairs with the load in kin__cancel_inner_of */
     KIN__LAB_LEAVES(KIN__LAB_NURSERY, scope, 0);
-    if (KIN__UNLIKELY(kin__scope_state(word) == KIN_NURSERY_CANCELLED))
-        take_back(task, outer);
-    if (KIN__UNLIKELY(scope->arena.chunks != NULL || scope->kept != NULL))
-        kin__scope_empty(scope);
-    kin__frame_free(&kin__worker_self()->blocks[KIN__FRAME_SCOPE], &scope->frame);
+    if (KIN__UNLIKELY(handle->outcome.severity != KIN_SEV_OK))
+        release_failed(task, scope);
+    if (KIN__UNLIKELY(handle->more != NULL))
+        shrink_more(handle);
+    if (KIN__UNLIKELY(scope->arena.chunks != NULL || scope->billed != NULL))
+        empty_scope(scope);
+    kin__frame_free_as(&kin__worker_self()->blocks[KIN__FRAME_SCOPE], &scope->frame,
+                       KIN__FRAME_SCOPE);
 }
 
 static int result_of(const struct kin__handle *handle, struct kin_outcome *out)
 {
-    if (out)
-        *out = handle->outcome;
+    if (KIN__UNLIKELY(out != NULL))
+        kin__outcome_fill(out, &handle->outcome, handle->more ? handle->more->words : NULL);
     return handle->outcome.status;
 }
 
@@ -468,7 +521,17 @@ static int why_not_open(const struct kin__handle *handle)
     return handle->open_status ? handle->open_status : KIN_NOSCOPE;
 }
 
-int kin_nursery_join(struct kin_nursery *n, struct kin_outcome *out)
+/* The scope of a handle that the running task is about to join. */
+static __attribute__((noinline)) _Noreturn void refuse_join(struct kin__task *task,
+                                                            struct kin__scope *scope,
+                                                            const char *call)
+{
+    if (kin__load_relaxed(&scope->owner) != task) /* relaxed: open since long */
+        kin__misuse(task, call, "only the task that opened a nursery joins it", "NSM-2");
+    kin__misuse(task, call, "inner nurseries are joined before outer ones", "NSM-4");
+}
+
+INLINE int join(struct kin_nursery *n, kin_time deadline, struct kin_outcome *out, const char *call)
 {
     struct kin__task *task = kin__task_self();
     if (!n)
@@ -480,43 +543,49 @@ int kin_nursery_join(struct kin_nursery *n, struct kin_outcome *out)
     struct kin__scope *scope = kin__load_relaxed(&handle->scope); /* relaxed: the owner's own */
     if (KIN__UNLIKELY(!scope))
         return handle->is_joined ? KIN_STALE : why_not_open(handle);
-    if (KIN__UNLIKELY(kin__load_relaxed(&scope->owner) != task)) /* relaxed: open since long */
-        kin__misuse(task, "kin_nursery_join", "only the task that opened a nursery joins it",
-                    "NSM-2");
-    /* relaxed: the task's own field */
-    if (KIN__UNLIKELY(kin__load_relaxed(&task->inner) != scope))
-        kin__misuse(task, "kin_nursery_join", "inner nurseries are joined before outer ones",
-                    "NSM-4");
-    wait_for_children(task, scope);
+    /* relaxed: open since long; and the task's own field */
+    if (KIN__UNLIKELY(kin__load_relaxed(&scope->owner) != task ||
+                      kin__load_relaxed(&task->inner) != scope)) /* relaxed: as above */
+        refuse_join(task, scope, call);
+    wait_for_children(task, scope, deadline);
     release(task, handle, scope);
     return result_of(handle, out);
+}
+
+int kin__nursery_join(struct kin_nursery *n, kin_time deadline, struct kin_outcome *out,
+                      const char *call)
+{
+    return join(n, deadline, out, call);
+}
+
+int kin_nursery_join(struct kin_nursery *n, struct kin_outcome *out)
+{
+    return join(n, KIN_NEVER, out, "kin_nursery_join");
 }
 
 void kin__nursery_wait(struct kin_nursery *n)
 {
     struct kin__task *task = kin__task_self();
-    wait_for_children(task, kin__load_relaxed(&kin__handle_of(n)->scope)); /* relaxed: its own */
+    /* relaxed: its own */
+    wait_for_children(task, kin__load_relaxed(&kin__handle_of(n)->scope), KIN_NEVER);
 }
 
-void kin_nursery_leave_(struct kin_nursery *n)
+void kin__handle_empty(struct kin__handle *handle)
 {
-    struct kin__handle *handle = kin__handle_of(n);
-    if (KIN__UNLIKELY(kin__load_relaxed(&handle->scope) != NULL)) { /* relaxed: the owner's own */
-        kin_nursery_cancel(n, KIN_CANCELLED);
-        kin_ignore(kin_nursery_join(n, NULL));
-    }
     if (KIN__UNLIKELY(handle->more != NULL))
         give_more(handle);
 }
 
 const struct kin__owner_ops kin__scope_owner_ops = {kin__child_done, kin__unwind, kin__conclude,
-                                                    kin__budget_op, kin__deadlock_report};
+                                                    kin__cancel_cause, kin__forgot,
+                                                    kin__budget_op, kin__budget_bill,
+                                                    kin__deadlock_report};
 
 /* ---- the rest of the public face ---- */
 
 void kin_nursery_close(struct kin_nursery *n)
 {
-    kin__entry_check_self();
+    kin__entry_turn_self();
     struct kin__scope *scope = n ? kin__scope_lock(kin__handle_of(n)) : NULL;
     if (!scope)
         return;
@@ -526,25 +595,35 @@ void kin_nursery_close(struct kin_nursery *n)
     (void)close_and_unlock(scope);
 }
 
+/* What children ended with is their owner's to know [SCHED:15.2.2]. The handle is open or was. */
+static bool is_owners(const struct kin__handle *handle)
+{
+    const struct kin__task *task = kin__task_self();
+    return task && handle->owner == kin__task_id(task);
+}
+
 int kin_nursery_poll(struct kin_nursery *n, struct kin_outcome *out)
 {
     struct kin__handle *handle = n ? kin__handle_of(n) : NULL;
     if (!handle)
         return -EINVAL;
-    kin__entry_check_self();
+    kin__entry_turn_self();
     struct kin__scope *scope = kin__scope_lock(handle);
+    bool may = is_owners(handle);
+    if (!scope && !handle->is_joined)
+        return why_not_open(handle);
     if (!scope)
-        return handle->is_joined ? result_of(handle, out) : why_not_open(handle);
+        return may ? result_of(handle, out) : -EPERM;
     /* relaxed: under the lock */
     enum kin_nursery_state state = kin__scope_state(kin__load_relaxed(&scope->word));
-    struct kin_outcome how;
+    struct kin__failure how;
     fill_outcome(scope, state, &how);
+    if (may && out && state > KIN_NURSERY_CANCELLING)
+        kin__outcome_fill(out, &how, scope->words);
     kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
-    if (state <= KIN_NURSERY_CANCELLING)
-        return KIN_EMPTY;
-    if (out)
-        *out = how;
-    return how.status;
+    if (!may)
+        return -EPERM;
+    return state > KIN_NURSERY_CANCELLING ? how.status : KIN_EMPTY;
 }
 
 enum kin_nursery_state kin_nursery_state(const struct kin_nursery *n)
@@ -552,7 +631,7 @@ enum kin_nursery_state kin_nursery_state(const struct kin_nursery *n)
     const struct kin__handle *handle = (const struct kin__handle *)(const void *)n;
     if (!n)
         return KIN_NURSERY_CLOSED;
-    kin__entry_check_self();
+    kin__entry_turn_self();
     struct kin__scope *scope = kin__scope_lock(handle);
     if (!scope) /* all zero: it was never opened */
         return handle->state == KIN_NURSERY_OPEN ? KIN_NURSERY_CLOSED
@@ -568,13 +647,14 @@ size_t kin_nursery_errors(struct kin_nursery *n, struct kin_outcome *buf, size_t
     const struct kin__handle *handle = n ? kin__handle_of(n) : NULL;
     if (!handle)
         return 0;
-    kin__entry_check_self();
+    kin__entry_turn_self();
     struct kin__scope *scope = kin__scope_lock(handle); /* not joined yet: more may come */
-    const struct kin__failure *errors = handle->more ? handle->more->errors : handle->errors;
-    size_t kept = handle->errors_kept;
+    size_t kept = is_owners(handle) ? handle->errors_kept : 0;
+    const struct kin__more *more = kept ? handle->more : NULL; /* goes with the owner */
+    const struct kin__failure *errors = more ? more->errors : handle->errors;
+    const struct kin__words *words = scope ? scope->words : more ? more->words : NULL;
     for (size_t i = 0; buf && i < kept && i < cap; i++)
-        buf[i] = (struct kin_outcome){(enum kin_severity)errors[i].severity, errors[i].status, 0,
-                                      errors[i].task};
+        kin__outcome_fill(&buf[i], &errors[i], words);
     if (scope)
         kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
     return kept;
@@ -585,23 +665,45 @@ size_t kin_nursery_errors_dropped(const struct kin_nursery *n)
     const struct kin__handle *handle = (const struct kin__handle *)(const void *)n;
     if (!handle)
         return 0;
-    kin__entry_check_self();
+    kin__entry_turn_self();
     struct kin__scope *scope = kin__scope_lock(handle); /* as above */
-    size_t dropped = handle->errors_dropped;
+    size_t dropped = is_owners(handle) ? handle->errors_dropped : 0;
     if (scope)
         kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
     return dropped;
 }
 
+/* Memory of a nursery is charged to whoever asks for it, until the nursery is over; a task that has
+ * no limit takes it from the arena. */
+static void *alloc_locked(struct kin__scope *scope, struct kin__task *task, size_t size)
+{
+    int rc;
+    task = kin__bill_client(task);
+    if (!task || !(task->flags & KIN__TASK_METERED))
+        return kin__arena_alloc(&scope->arena, size);
+    struct kin__billed *billed =
+        size <= PTRDIFF_MAX / 2 ? kin__alloc(task, sizeof(*billed) + size, &rc) : NULL;
+    if (!billed)
+        return NULL;
+    billed->next = scope->billed;
+    scope->billed = billed;
+    return billed + 1;
+}
+
 void *kin_nursery_alloc(struct kin_nursery *n, size_t size)
 {
-    kin__entry_check_self();
+    struct kin__task *task = kin__task_self();
+    if (task) {
+        kin__entry_check(task);
+        if (kin__op(task, 0, 0) == KIN_BUDGET) /* as in kin_alloc */
+            return NULL;
+    }
     struct kin__scope *scope = n ? kin__scope_lock(kin__handle_of(n)) : NULL;
     if (!scope)
         return NULL;
     /* relaxed: under the lock */
     bool is_over = kin__scope_state(kin__load_relaxed(&scope->word)) > KIN_NURSERY_CANCELLING;
-    void *memory = is_over ? NULL : kin__arena_alloc(&scope->arena, size);
+    void *memory = is_over ? NULL : alloc_locked(scope, task, size);
     kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
     return memory;
 }

@@ -34,7 +34,8 @@ struct kin__obligation {
     _Atomic(struct kin__extra *) owner; /* under the lock of the old one; NULL: was never used */
     struct kin__list link;              /* among what the owner owes; under the owner's lock */
     const void *site;                   /* code address that reserved it; */
-    uint32_t kind; /* enum kin_obligation_kind; both are constant while it is reserved */
+    uint32_t kind; /* enum kin_obligation_kind; */
+    struct kin__bill bill; /* of the task that reserved it; all are constant while it is reserved */
 };
 _Static_assert(sizeof(struct kin__obligation) <= KIN__OBLIGATION_BYTES, "a frame holds one");
 _Static_assert(sizeof(struct kin_obligation *) == sizeof(uint64_t), "a handle is a name");
@@ -81,18 +82,26 @@ static void end_locked(struct kin__obligation *o)
     kin__store_relaxed(&o->frame.name, name + (UINT64_C(1) << KIN__FRAME_INDEX_BITS));
 }
 
+/* The rest of it, without a lock. */
+static void give_back(struct kin__obligation *o)
+{
+    struct kin__bill bill = o->bill;
+    kin__block_give(KIN__FRAME_OBLIGATION, &o->frame);
+    kin__bill_give(bill);
+}
+
 static int end(struct kin_obligation *handle)
 {
     struct kin__obligation *o;
     if (!handle)
         return -EINVAL;
-    kin__entry_check_self();
+    kin__entry_check_gives();
     struct kin__extra *owner = lock_owner(name_of(handle), &o);
     if (!owner)
         return KIN_STALE;
     end_locked(o);
     kin__lock_give(&owner->lock, KIN__RANK_WAIT);
-    kin__block_give(KIN__FRAME_OBLIGATION, &o->frame);
+    give_back(o);
     return 0;
 }
 
@@ -153,7 +162,7 @@ static size_t take_all(struct kin__extra *extra, struct leak *leaks, size_t max)
         kin__lock_give(&extra->lock, KIN__RANK_WAIT);
         if (!o)
             return count;
-        kin__block_give(KIN__FRAME_OBLIGATION, &o->frame);
+        give_back(o);
         count++;
     }
 }
@@ -200,12 +209,17 @@ int kin_obligation_reserve(enum kin_obligation_kind kind, struct kin_obligation 
         return -EINVAL;
     if (!task)
         return KIN_NOTASK;
-    kin__entry_check(task);
+    kin__entry_turn(task);
     struct kin__extra *extra = kin__extra_need(task);
-    struct kin__frame *frame = extra ? kin__block_take(KIN__FRAME_OBLIGATION) : NULL;
+    struct kin__bill bill;
+    int rc = -ENOMEM;
+    struct kin__frame *frame = extra ? kin__block_take_billed(KIN__FRAME_OBLIGATION,
+                                                              KIN__OBLIGATION_BYTES, &bill, &rc)
+                                     : NULL;
     if (!frame)
-        return -ENOMEM;
+        return rc;
     struct kin__obligation *o = KIN__CONTAINER_OF(frame, struct kin__obligation, frame);
+    o->bill = bill;
     o->kind = (uint32_t)kind;
     o->site = __builtin_return_address(0);
     extra->has_owed = 1;
@@ -230,6 +244,7 @@ int kin_obligation_abort(struct kin_obligation *o)
 
 size_t kin_leaks(void)
 {
+    KIN__LAB_POINT();
     const struct kin__worker *worker = kin__worker_self();
     return worker ? kin__load_relaxed(&worker->sched->leaks) : 0; /* relaxed: a number */
 }

@@ -3,7 +3,8 @@
  * Stack overflow: from a hit guard page to a panic of the task [C8] [SCHED:14.1.1].
  *
  *     guard hit -> handler, on the alternate stack -> is it the guard of the stack that this
- *     worker's task runs on? No: somebody else's fault, pass it on. In libc, or configured so:
+ *     worker's task runs on? No: somebody else's fault, pass it on, after a report if a frame has
+ *     jumped over the guard. In libc, or configured so:
  *     report, abort. Else continue on a spare stack, as the task: report, run its cleanups, cancel
  *     and join what it has open, escape.
  *
@@ -19,15 +20,16 @@
 #include "scope/scope.h"
 #include "task/word.h"
 
-static void describe(struct kin__text *text, const struct kin__task *task, uintptr_t sp)
+#define BEYOND_MAX ((uintptr_t)64 << 20)
+
+static void describe(struct kin__text *text, const struct kin__task *task, uintptr_t pc,
+                     uintptr_t sp)
 {
     const struct kin__stack *stack = task->stack;
     kin__text_str(text, "stack overflow in ");
     kin__task_say(text, task);
-    if (!(task->flags & KIN__TASK_SPARE)) { /* else the place of the entry has gone to the spare */
-        kin__text_str(text, ", entry ");
-        kin__code_place(text, (uintptr_t)task->fn);
-    }
+    kin__text_str(text, ", at ");
+    kin__code_place(text, pc + 1); /* as if a call were there */
     kin__text_printf(text, ": %zu bytes deep of a maximum of %zu",
                      (size_t)((uintptr_t)stack->base - sp), kin__stack_class_bytes(stack->class_));
 }
@@ -36,7 +38,7 @@ static void describe(struct kin__text *text, const struct kin__task *task, uintp
 struct overflow {
     struct kin__task *task;
     struct kin__text text;
-    char memory[320];
+    char memory[512];
 };
 
 static int report(void *arg)
@@ -57,7 +59,7 @@ static void on_spare(void *arg)
     void *escape = task->escape;
     kin__context_move(&task->ctx, spare->low, spare->base);
     kin__text_init(&overflow.text, overflow.memory, sizeof(overflow.memory));
-    describe(&overflow.text, task, (uintptr_t)dead->low);
+    describe(&overflow.text, task, kin__worker_self()->fault_pc, (uintptr_t)dead->low);
     task->spare = spare; /* in the place of what the text just named */
     task->flags |= KIN__TASK_SPARE;
     kin__worker_self()->stack = spare;
@@ -73,15 +75,40 @@ static void on_spare(void *arg)
     kin__worker_escape(task);
 }
 
+/* Whether the code has left its stack by a frame that is larger than the guard: both where it
+ * stands and what it touches lie below. Further away it is a stack that the program has made. */
+static bool is_beyond(const struct kin__stack *stack, const struct kin__fault *fault)
+{
+    uintptr_t low = (uintptr_t)stack->low - kin__stack_guard_bytes(stack);
+    uintptr_t near = fault->sp - kin__stack_guard_bytes(stack);
+    return fault->sp < low && low - fault->sp < BEYOND_MAX && fault->address < low &&
+           fault->address > near;
+}
+
+/* The fault is no hit of a guard: somebody else's, or the end of the process. */
+static enum kin__fault_action pass(struct kin__fault *fault, const struct kin__worker *worker,
+                                   const struct kin__task *task)
+{
+    char memory[640];
+    struct kin__text text;
+    if (!fault->is_fatal)
+        return KIN__FAULT_PASS;
+    if (task && worker->stack && is_beyond(worker->stack, fault)) {
+        kin__text_init(&text, memory, sizeof(memory));
+        kin__report_beyond(&text, task, fault->sp);
+        kin__text_end_line(&text);
+        kin__plat_write(2, memory, text.len);
+    }
+    kin__tape_crash();
+    return KIN__FAULT_PASS;
+}
+
 static enum kin__fault_action resolve(struct kin__fault *fault)
 {
     struct kin__worker *worker = kin__worker_self();
     struct kin__task *task = worker ? kin__worker_current(worker) : NULL;
-    if (!task || !worker->stack || !kin__stack_in_guard(worker->stack, fault->address)) {
-        if (fault->is_fatal)
-            kin__tape_crash();
-        return KIN__FAULT_PASS;
-    }
+    if (!task || !worker->stack || !kin__stack_in_guard(worker->stack, fault->address))
+        return pass(fault, worker, task);
     /* A cleanup may overflow as well as the body, and each may use the spare stack after the other;
      * not the one that runs on it already. */
     struct kin__stack *spare = task->flags & KIN__TASK_SPARE ? task->spare : NULL;
@@ -92,11 +119,11 @@ static enum kin__fault_action resolve(struct kin__fault *fault)
     else if (!spare)
         spare = kin__stack_take(&worker->stacks, &worker->sched->stacks, task->stack_class);
     if (!spare) {
-        char memory[320];
+        char memory[512];
         struct kin__text text;
         kin__text_init(&text, memory, sizeof(memory));
-        kin__text_str(&text, "kin: ");
-        describe(&text, task, fault->sp);
+        kin__text_str(&text, "kin: KIN_OVERFLOW: ");
+        describe(&text, task, fault->pc, fault->sp);
         kin__text_str(&text, fault->in_libc ? ", inside libc: aborting" : ": aborting");
         kin__text_end_line(&text);
         kin__plat_write(2, memory, text.len);
@@ -104,6 +131,7 @@ static enum kin__fault_action resolve(struct kin__fault *fault)
         return KIN__FAULT_ABORT;
     }
     worker->spare = spare;
+    worker->fault_pc = fault->pc;
     kin__stack_reopen(spare->low, spare->base);
     if (!(task->flags & KIN__TASK_PANICKED))
         task->status = KIN_OVERFLOW; /* the first panic says how it ends */

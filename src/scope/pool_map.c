@@ -109,6 +109,12 @@ static int run_item(struct runner *runner, void *item, size_t index)
 
 /* ---- runners ---- */
 
+/* An item of the array; NULL when there is none, as there may be for items without a size. */
+static void *item_at(const struct pool *pool, size_t index)
+{
+    return pool->items ? pool->items + index * pool->item_size : NULL;
+}
+
 static int run_array(void *arg)
 {
     struct runner *runner = arg;
@@ -120,7 +126,7 @@ static int run_array(void *arg)
         size_t index = kin__add_relaxed(&pool->begun, 1u); /* relaxed: each gets another number */
         if (index >= pool->count)
             return 0;
-        rc = run_item(runner, pool->items + index * pool->item_size, index);
+        rc = run_item(runner, item_at(pool, index), index);
         if (rc < 0)
             return rc;
     }
@@ -255,6 +261,7 @@ static int run_round(struct pool *pool, kin_time deadline, bool *is_over)
     if (started < 0 && rc == 0)
         rc = started;
     bury(pool);
+    kin__handle_empty(kin__handle_of(&nursery));
     bool is_cancelled = kin_nursery_state(&nursery) == KIN_NURSERY_CANCELLED;
     bool is_idle = kin__load_relaxed(&pool->begun) == before; /* relaxed: after the join */
     *is_over = rc == 0 || is_cancelled || is_idle || pool->options.on_error == KIN_FAIL_FAST;
@@ -286,7 +293,8 @@ static int begin(struct pool *pool, const struct kin_pool_options *options, kin_
     struct kin__task *task = kin__task_self();
     if (!options)
         options = &defaults;
-    if (!fn || options->size != sizeof(*options) || (options->results && !options->result_size) ||
+    if (!fn || !KIN__SIZED(options, "kin_pool_map", "POOL_OPTIONS") ||
+        (options->results && !options->result_size) ||
         (options->on_error != KIN_FAIL_FAST && options->on_error != KIN_COLLECT))
         return -EINVAL;
     if (!task)

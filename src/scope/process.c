@@ -88,9 +88,16 @@ int kin_process_start(const char *const *argv, const struct kin_process_options 
         return rc;
     if (KIN__LAB_INSIDE())
         return KIN_UNSUPPORTED; /* what is outside cannot be reached from a run */
+    struct kin__bill bill;
+    rc = kin__bill_take(&bill, task, sizeof(struct kin_process));
+    if (rc < 0)
+        return rc;
     struct kin_process *process = kin__process_make(options, usual_grace(task));
-    if (!process)
+    if (!process) {
+        kin__bill_give(bill);
         return -ENOMEM;
+    }
+    process->bill = bill;
     rc = start(task, argv, options, process);
     if (rc < 0)
         kin__process_free(process);
@@ -107,7 +114,7 @@ void kin_process_destroy(struct kin_process *process)
     if (!task || process->owner != kin__task_id(task))
         kin__misuse(task, "kin_process_destroy", "a process ends with the task that started it",
                     "NCG-3");
-    kin__entry_check(task);
+    kin__entry_check_gives();
     kin__process_end(process);
     withdraw(task, process); /* not before: until then a way out of the task would end it */
     kin__process_free(process);

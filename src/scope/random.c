@@ -2,6 +2,7 @@
 /*
  * Random numbers: the door to the system's, with the capability and the charge in front of it.
  */
+#include "base/lab.h"
 #include "plat/plat.h"
 #include "sched/entry.h"
 #include "task/budget.h"
@@ -12,14 +13,11 @@
 
 int kin_random(void *buf, size_t size)
 {
-    struct kin__task *task = kin__task_self();
     if (!buf && size)
         return -EINVAL;
-    if (task) {
-        kin__entry_check(task);
-        int rc = kin__op(task, KIN_CAP_RANDOM | KIN__COST_SYSCALL, 0);
-        if (rc < 0)
-            return rc;
-    }
+    int rc = kin__entry_begin_anywhere(KIN_CAP_RANDOM | KIN__COST_SYSCALL, 0);
+    if (rc < 0)
+        return rc;
+    KIN__LAB_DRAWS("kin_random");
     return kin__plat_random(buf, size);
 }

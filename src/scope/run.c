@@ -37,7 +37,7 @@ static int make_first(struct kin__sched *sched, struct kin__handle *root, kin_ta
         return rc;
     }
     kin__store_relaxed(&task->scope, root->scope); /* alone: nothing runs yet */
-    root->scope->worst = (struct kin_outcome){KIN_SEV_OK, 0, 0, 0}; /* the result, if it is 0 */
+    root->scope->worst = (struct kin__failure){0, 0, KIN_SEV_OK}; /* the result, if it is 0 */
     task->sibling.next = NULL; /* a recycled frame still has the links of its last life */
     kin__list_link(&task->sibling, &root->scope->children, root->scope->children.next);
     /* alone: nothing runs yet. No body joins the root: its only child is what it waits for. */
@@ -52,8 +52,18 @@ static void close_root(struct kin__scope *root)
 {
     struct kin__wakes nobody = {0};
     kin__budget_close(root, &nobody);
-    kin__scope_empty(root);
+    kin__words_free(root->words);
+    root->words = NULL;
     kin__block_give(KIN__FRAME_SCOPE, &root->frame);
+}
+
+/* What the first task said when it failed has come to its end here: nobody asks for the outcome of
+ * that task. Panics and failed cleanups were reported when they happened. */
+static void report_words(const struct kin__scope *root)
+{
+    const char *said = kin__words_find(root->words, root->worst.task);
+    if (*said && root->worst.severity == KIN_SEV_ERROR && root->worst.status != KIN_CLEANUP)
+        kin__report(kin__scope_sched(root), root->worst.status, root->worst.task, said);
 }
 
 /* The core profile: no scheduler, no task [SCHED:10.2.1]. */
@@ -82,6 +92,7 @@ int kin_run(const struct kin_config *config, kin_task_fn *fn, void *arg)
     if (!kin__context_supported())
         return KIN_UNSUPPORTED;
     kin__fail_init();
+    kin__frame_scramble();
     kin__store_relaxed(&kin__ender_ops, &kin__task_waitable); /* relaxed: a constant */
     int rc = kin__sched_create(config, &kin__scope_owner_ops, &kin__timer_source, &sched);
     if (rc < 0)
@@ -109,10 +120,10 @@ int kin_run(const struct kin_config *config, kin_task_fn *fn, void *arg)
         kin__budget_settle(first);
         kin__store_relaxed(&first->scope, NULL); /* relaxed: for dumps, as when a task is over */
         kin__task_unmake(first);                 /* no thread was started, nothing ran */
-    } else if (scope->worst.severity == KIN_SEV_OK)
-        rc = scope->worst.value;
-    else
+    } else {
         rc = scope->worst.status;
+        report_words(scope);
+    }
     close_root(scope);
 fail_overflow:
     kin__overflow_fini();

@@ -28,8 +28,10 @@
 #include "mem/frame.h"
 #include "park/waitq.h"
 #include "sched/blocks.h"
+#include "sched/report.h"
 #include "sched/sched.h"
 #include "task/account.h"
+#include "task/bill.h"
 #include "task/task.h"
 #include "wait/ender.h"
 #include "wait/timer.h"
@@ -37,20 +39,30 @@
 #include <kin/nursery.h>
 
 #define KIN__ERRORS_INLINE 16u
+#define KIN__ENDS_MAX 65536u /* ends of children with a name that a nursery remembers by default */
 
-/* A failure, as the handle keeps it. */
+/* The end of a task, as nurseries keep it. */
 struct kin__failure {
     uint64_t task;
-    int32_t status;
+    int32_t status; /* or the value, if it is none */
     int32_t severity;
 };
 
-/* Room for more failures than a handle holds. They stay readable until the handle is opened again,
- * and nobody says when a handle opened by hand is done with: so the nursery around its owner keeps
- * the room, and gives it back when it ends itself at the latest. */
+/* What a task said when it failed: words.c. */
+struct kin__words {
+    struct kin__words *next;
+    uint64_t task;
+    int32_t status; /* what it explains */
+    char text[KIN_OUTCOME_TEXT];
+};
+
+/* Room for more failures than a handle holds, and for what was said of them. They stay readable
+ * until the handle is opened again, and nobody says when a handle opened by hand is done with: so
+ * the owner keeps the room among its belongings, and it goes with the owner at the latest. */
 struct kin__more {
-    struct kin__more *next, **link;   /* among those that one nursery keeps; under its lock */
+    struct kin__more *next, **link;   /* among those that one task keeps; the task's own */
     const struct kin__handle *handle; /* whose it is */
+    struct kin__words *words;         /* of the failures, the newest first */
     struct kin__failure errors[];
 };
 
@@ -77,6 +89,11 @@ struct kin__count {
     uint64_t loser;    /* the first that was not */
 };
 
+/* In front of memory of a nursery for which a metered task paid: a block of kin__alloc. */
+struct kin__billed {
+    _Alignas(16) struct kin__billed *next;
+};
+
 /* What is inside struct kin_nursery. It belongs to the task that opened it [NSM:6.1]. */
 struct kin__handle {
     _Atomic(struct kin__scope *) scope; /* NULL: not open; any thread may look, the owner writes */
@@ -87,8 +104,9 @@ struct kin__handle {
     uint32_t errors_max;
     uint32_t errors_kept;     /* under the scope's lock until the join */
     uint32_t errors_dropped;
-    struct kin_outcome outcome;     /* after the join */
-    struct kin__more *more;         /* room for errors_max, when that is more than 16 */
+    struct kin__failure outcome;    /* after the join */
+    uint64_t owner;                 /* number of the task that opened it */
+    struct kin__more *more;         /* room for errors_max, when that is more than 16; for words */
     struct kin__failure errors[KIN__ERRORS_INLINE];
 };
 
@@ -110,26 +128,32 @@ struct kin__scope {
     struct kin__list children;
 
     struct kin__scope *outer;  /* the owner's next open nursery outwards; constant while open */
-    struct kin__sched *sched;
+    /* constant while open; whoever comes late with a pointer to this block may see it change */
+    _Atomic(struct kin__sched *) sched;
     struct kin__handle *handle;
     const char *name;
+    const void *site;          /* code address that opened it */
     int32_t reason;            /* why it was cancelled; 0: it was not */
     uint32_t tasks_max;
-    struct kin_outcome worst;  /* first panic, else first error */
+    struct kin__failure worst; /* first panic, else first error; the root: its first task's end */
 
     struct kin__scope *cancel_next; /* link in the walk of whoever made it CANCELLING */
     struct kin__list cursor;        /* where that walk is among the children */
     struct kin__arena arena;
-    struct kin__more *kept; /* of nurseries that children have or had open */
+    struct kin__billed *billed; /* memory for which somebody paid; NULL between lives */
+    struct kin__words *words; /* of children that failed, the newest first; NULL between lives */
     uint32_t cleanups; /* how many the owner had when it opened this one: later ones are newer */
     /* masks of the owner that it was opened under and that are in force; written under the lock */
     _Atomic(uint8_t) depth;
     uint8_t is_covered; /* whoever cancelled it did so to all that the owner opened after it, too */
+    uint8_t is_inherited; /* it was cancelled because something around it was [E1] */
 
     /* rare: each valid while its bit in has is set */
     struct kin__timer timer;  /* TIMED: the deadline; once cancelled, the end of the grace */
     int64_t grace_ns;         /* GRACE: how long a cancelled child may take */
-    struct kin__list ended;   /* KEEPS: children that are over and whose frames stay */
+    struct kin__list ended;   /* KEEPS: children that are over and whose frames stay; */
+    uint32_t ended_count;     /* how many, */
+    uint32_t ended_max;       /* and of how many at most */
     struct kin__waitq slots;  /* SLOTS: spawners that wait for room under tasks_max; */
     uint64_t promised;        /* room that was given to those of them who are on their way */
     struct kin__waitq enders; /* ENDERS: who waits for one child to end; io: struct kin__ender */
@@ -137,6 +161,7 @@ struct kin__scope {
     struct kin__purse bank;    /* METERED: what its children draw from, */
     struct kin__account *pool; /* a pool of its own, or NULL */
     uint8_t recharge, on_exhausted; /* enum kin_recharge, never PROFILE; enum kin_on_exhausted */
+    struct kin__bill bill;     /* METERED: of the owner, for this block if it has many open */
 };
 _Static_assert(sizeof(struct kin__scope) <= KIN__SCOPE_BYTES, "a scope is a frame");
 _Static_assert(sizeof(struct kin__handle) <= sizeof(struct kin_nursery), "the handle fits");
@@ -144,6 +169,11 @@ _Static_assert(sizeof(struct kin__handle) <= sizeof(struct kin_nursery), "the ha
 static inline struct kin__handle *kin__handle_of(struct kin_nursery *n)
 {
     return (struct kin__handle *)(void *)n;
+}
+
+static inline struct kin__sched *kin__scope_sched(const struct kin__scope *scope)
+{
+    return kin__load_relaxed(&scope->sched); /* relaxed: constant while the scope is open */
 }
 
 static inline enum kin_nursery_state kin__scope_state(uint64_t word)
@@ -170,6 +200,21 @@ static inline void kin__scope_changes(struct kin__scope *scope)
 {
     KIN__LAB_TOUCH(&scope->lock.word, KIN__LAB_WRITE);
     (void)scope;
+}
+
+/* The lab: a child of a cancelled scope goes. The walk through the children depends on that until
+ * the walk has come to the child, and from then on no more. A child that is cancelled, and not for
+ * itself alone, has nothing left to hear from the walk. */
+static inline void kin__scope_unlinks(struct kin__scope *scope, const struct kin__task *child)
+{
+#ifdef KIN__LAB
+    /* quiet: under the lock, and the child is over */
+    const uint64_t word = kin__load_quiet(&scope->word), asked = kin__load_quiet(&child->ctl);
+    if (kin__scope_state(word) == KIN_NURSERY_CANCELLING &&
+        (asked & (KIN__CANCEL | KIN__ALONE)) != KIN__CANCEL)
+        KIN__LAB_TOUCH(&scope->cursor, KIN__LAB_ADD);
+#endif
+    (void)scope, (void)child;
 }
 
 /* Locks a scope that had this name when the caller got to know it, to change it in this way; false
@@ -223,12 +268,23 @@ void kin__slots_refuse_locked(struct kin__scope *scope);
 /* An end, in the nursery of a combinator. */
 void kin__count_locked(struct kin__scope *scope, const struct kin_outcome *how,
                        struct kin__scope **list);
+/* From now on the nursery keeps the frames of children that somebody can name, so many at most. */
+static inline void kin__ended_keep_locked(struct kin__scope *scope, uint32_t max)
+{
+    scope->has |= KIN__SCOPE_KEEPS;
+    kin__list_init(&scope->ended);
+    scope->ended_count = 0;
+    scope->ended_max = max;
+}
+
 /* Gives back the frames of children that were kept. */
 void kin__ended_release_locked(struct kin__scope *scope);
 /* The functions of kin__scope_owner_ops. */
 bool kin__child_done(struct kin__task *task);
 void kin__unwind(struct kin__task *task);
 int kin__conclude(struct kin__task *task, int rc);
+int kin__cancel_cause(struct kin__task *task, int rc);
+_Noreturn void kin__forgot(struct kin__task *task);
 int kin__budget_op(struct kin__task *task, unsigned what, kin_time deadline);
 void kin__deadlock_report(struct kin__sched *sched);
 
@@ -240,9 +296,17 @@ extern const struct kin__waitable kin__task_waitable;
 /* OPEN or CLOSING -> CANCELLING with a token for the walk, and onto the list. The owner's waits
  * hear of it. True: this call did it. */
 bool kin__cancel_begin_locked(struct kin__scope *scope, int reason, struct kin__scope **list);
-/* Tells every descendant of every scope on the list. */
+/* The same because something around it was cancelled for this reason: the children are told the
+ * reason, and the join says no more than that it was cancelled [E1]. */
+bool kin__cancel_inherit_locked(struct kin__scope *scope, int reason, struct kin__scope **list);
+/* What a join says of a nursery that was cancelled and of which no child has failed. */
+int kin__cancel_status(const struct kin__scope *scope);
+/* Tells every descendant of every scope on the list. In the lab others may run in between, and if
+ * nobody is there to wait for the end of it, it ends later. */
 void kin__cancel_walk(struct kin__scope *list);
-/* Arms the deadline of a scope that is being opened. */
+/* One step of that; what is left of the list. */
+struct kin__scope *kin__cancel_step(struct kin__scope *list);
+/* From now on a nursery of the running task is cancelled at this time at the latest. */
 void kin__deadline_arm(struct kin__scope *scope, kin_time deadline);
 /* How long a cancelled child may take, in ns. */
 int64_t kin__grace_locked(const struct kin__scope *scope);
@@ -262,18 +326,24 @@ bool kin__cancel_is_first_locked(const struct kin__scope *scope, const struct ki
 /* Why the owner, or a nursery around this one, is being cancelled, if that reaches this one; 0
  * otherwise. The caller is the owner or has the lock. */
 int kin__cancel_inherited(struct kin__scope *scope);
+/* Cancels a nursery of the running task for that reason, if there is one. */
+void kin__cancel_inherit(struct kin__scope *scope);
 
-/* Blocks that the nursery around owner keeps, and frees when it ends at the latest; and before. */
-void kin__more_keep(struct kin__task *owner, struct kin__more *more);
-void kin__more_free(struct kin__task *owner, struct kin__more *more);
-/* Gives back what a scope that is over still holds. */
-void kin__scope_empty(struct kin__scope *scope);
+/* A block of the heap that the running task keeps until it is over. False: no memory for that. */
+bool kin__more_keep(struct kin__task *owner, struct kin__more *more);
+/* Frees one before that. */
+void kin__more_free(struct kin__more *more);
 /* A scope opened in the running task or, with owner NULL, as a root. */
 int kin__scope_open(struct kin__handle *handle, struct kin__sched *sched, struct kin__task *owner,
                     const struct kin_nursery_options *options);
 /* Waits until every child is over, as a join does, and releases nothing: outcomes of children that
  * were named can still be asked for. The running task is the owner; the join comes next. */
 void kin__nursery_wait(struct kin_nursery *n);
+/* A join on behalf of a public call, which is named when a rule is broken. */
+int kin__nursery_join(struct kin_nursery *n, kin_time deadline, struct kin_outcome *out,
+                      const char *call);
+/* Gives back the room that a handle has beside itself; its owner is the running task. */
+void kin__handle_empty(struct kin__handle *handle);
 /* kin_spawn_with for callers that spawn on behalf of the code at site; never waits for room. */
 int kin__spawn_at(struct kin_nursery *n, const struct kin_spawn_options *options, kin_task_fn *fn,
                   void *arg, struct kin_task_ref *out, const void *site);
@@ -286,6 +356,15 @@ void kin__task_unmake(struct kin__task *task);
 int kin__task_start_internal(struct kin__sched *sched, kin_task_fn *fn, void *arg,
                              const char *name);
 
+/* Frees a list of words. */
+void kin__words_free(struct kin__words *list);
+/* What this task said; "": nothing. */
+const char *kin__words_find(const struct kin__words *list, uint64_t task);
+/* Drops what this child said. */
+void kin__words_drop_locked(struct kin__scope *scope, uint64_t task);
+/* An end, with the words for it if they are in the list, for programs. */
+void kin__outcome_fill(struct kin_outcome *out, const struct kin__failure *end,
+                       const struct kin__words *list);
 /* How a child ended; under the lock of its scope, or before anybody else can know it. */
 struct kin_outcome kin__task_outcome(const struct kin__task *task);
 /* Aborts because the caller broke a rule that only a bug can break; names task, call and rule. */
@@ -293,8 +372,8 @@ _Noreturn void kin__misuse(struct kin__task *task, const char *call, const char 
                            const char *clause);
 /* Makes failed checks name the running task. */
 void kin__fail_init(void);
-/* Tells whoever wants to know (config.on_report, or standard error). */
-void kin__report(struct kin__sched *sched, int status, uint64_t task, const char *text);
+
+struct kin__waits;
 
 /* What otp does for tasks that others know by their addresses. Filled in by otp before the first
  * scope has KIN__SCOPE_PARTIES. */
@@ -306,6 +385,10 @@ struct kin__party_ops {
     int (*exit_status)(uint64_t task);
     /* The runtime is over. */
     void (*close)(struct kin__sched *sched);
+    /* The task without which a wait of waiter does not end, if that is one of otp's; 0: it is not,
+     * or there is none in particular. The waiter was in this wait a moment ago: what it waits for
+     * may be gone, and the answer counts if the waiter is in the same wait afterwards. */
+    uint64_t (*holder)(const struct kin__task *waiter, const struct kin__waits *waits);
 };
 extern _Atomic(const struct kin__party_ops *) kin__party_ops;
 /* The scope of the task with this number, locked; NULL when it is over and gone. task->over says

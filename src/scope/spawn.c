@@ -9,10 +9,12 @@
 
 #include "park/park.h"
 #include "sched/entry.h"
+#include "scope/argument.h"
 #include "scope/belongings.h"
 #include "scope/budget.h"
 #include "scope/capability.h"
 #include "task/budget.h"
+#include "task/cause.h"
 #include "task/word.h"
 
 #include <errno.h>
@@ -28,9 +30,17 @@ struct place {
     uint64_t name;
 };
 
+/* Who spawns; NULL: a thread that is no worker, and no task. */
+struct caller {
+    struct kin__worker *worker;
+    struct kin__task *task;
+};
+
 static inline struct place place_of(struct kin_nursery *n)
 {
     const struct kin__handle *handle = kin__handle_of(n);
+    if (KIN__UNLIKELY(!handle))
+        return (struct place){NULL, 0}; /* where nobody is admitted [N1001] */
     /* pairs with the release in init_handle and in release, for callers of other threads */
     return (struct place){kin__load_acquire(&handle->scope), handle->name};
 }
@@ -62,7 +72,7 @@ static __attribute__((noinline)) int admit_slow_locked(struct kin__scope *scope,
 {
     int reason = kin__cancel_inherited(scope);
     if (reason)
-        (void)kin__cancel_begin_locked(scope, reason, list);
+        (void)kin__cancel_inherit_locked(scope, reason, list);
     if (!is_admitted_locked(scope, spawner))
         return KIN_NOSCOPE;
     return has_room_locked(scope, 0) ? 0 : KIN_FULL;
@@ -177,12 +187,13 @@ static void promise_locked(struct kin__scope *scope, uint64_t leaving, struct ki
 
 /* Links a task into the scope of a place, or refuses: no child without one [NCG-4]. has_promise is
  * NULL, or whether there is room under tasks_max for this one; false afterwards, whatever came. */
-INLINE int link_child(const struct place *place, struct kin__task *task, struct kin__task *spawner,
+INLINE int link_child(const struct place *place, struct kin__task *task, struct caller caller,
                       const void *arg, size_t arg_size, const struct kin_spawn_options *options,
                       bool is_kept, bool *has_promise)
 {
     struct kin__scope *list = NULL;
     struct kin__scope *scope = place->scope;
+    struct kin__task *spawner = caller.task;
     struct kin__wakes wakes = {0};
     bool had_promise = has_promise && *has_promise;
     if (has_promise)
@@ -194,27 +205,21 @@ INLINE int link_child(const struct place *place, struct kin__task *task, struct 
     if (KIN__UNLIKELY(had_promise))
         scope->promised--;
     int rc = admit_locked(scope, spawner, &list);
-    if (KIN__UNLIKELY(task->runtime != scope->sched->number)) { /* another one than the spawner's */
-        adopt(task, scope->sched, options);
-    }
+    if (KIN__UNLIKELY(task->runtime != kin__scope_sched(scope)->number))
+        adopt(task, kin__scope_sched(scope), options); /* another one than the spawner's */
     bool is_metered = (scope->has & KIN__SCOPE_METERED) || options ||
-                      (spawner && (spawner->flags & KIN__TASK_METERED));
+                      (KIN__LIKELY(spawner != NULL) ? (spawner->flags & KIN__TASK_METERED) != 0
+                                                    : kin__thread_lacks() != 0);
     if (KIN__UNLIKELY(is_metered) && rc == 0)
         rc = kin__budget_admit_locked(scope, spawner, task, options);
-    if (KIN__UNLIKELY(arg_size) && rc == 0) { /* last: nobody takes it out of the arena again */
-        void *copy = kin__arena_alloc(&scope->arena, arg_size);
-        if (copy)
-            task->arg = memcpy(copy, arg, arg_size);
-        else
-            rc = -ENOMEM;
-        if (KIN__UNLIKELY(!copy && is_metered))
+    if (arg_size && rc == 0) { /* last: whoever is refused pays for no copy */
+        rc = kin__argument_copy(task, spawner, caller.worker, arg, arg_size);
+        if (KIN__UNLIKELY(rc < 0 && is_metered))
             kin__budget_dismiss_locked(scope, spawner, task);
     }
     if (KIN__LIKELY(rc == 0)) {
-        if (is_kept && !(scope->has & KIN__SCOPE_KEEPS)) {
-            scope->has |= KIN__SCOPE_KEEPS;
-            kin__list_init(&scope->ended);
-        }
+        if (is_kept && !(scope->has & KIN__SCOPE_KEEPS))
+            kin__ended_keep_locked(scope, KIN__ENDS_MAX);
         link_locked(scope, task);
     } else if (had_promise) {
         promise_locked(scope, 0, &wakes);
@@ -231,7 +236,8 @@ INLINE int link_child(const struct place *place, struct kin__task *task, struct 
 static int apply(struct kin__task *task, const struct kin_spawn_options *options)
 {
     static const uint16_t flags[] = {0, KIN__TASK_HIGH, KIN__TASK_LOW}; /* by enum kin_priority */
-    if (options->size != sizeof(*options) || (unsigned)options->priority > KIN_PRIORITY_LOW ||
+    if (!KIN__SIZED(options, "kin_spawn_with", "SPAWN_OPTIONS") ||
+        (unsigned)options->priority > KIN_PRIORITY_LOW ||
         (options->caps & ~(KIN_CAP_ALL | KIN_CAP_NONE)))
         return -EINVAL;
     task->flags |= flags[options->priority];
@@ -286,9 +292,14 @@ INLINE int spawn(const struct place *place, const struct kin_spawn_options *opti
     if (KIN__UNLIKELY(spawner && (spawner->flags & KIN__TASK_EXTRA)) && rc == 0)
         rc = inherit(spawner, task);
     if (KIN__LIKELY(rc == 0))
-        rc = link_child(place, task, spawner, arg, arg_size, options, out != NULL, has_promise);
+        rc = link_child(place, task, (struct caller){worker, spawner}, arg, arg_size, options,
+                        out != NULL, has_promise);
     if (KIN__UNLIKELY(rc < 0)) {
+        if (rc == KIN_NOSCOPE && spawner)
+            kin__cause_joined(spawner, 0); /* this is no echo of a nursery it has joined */
         kin__task_unmake(task);
+        if (spawner)
+            kin__op_turn(spawner); /* a loop over these makes nothing that could end it */
         return rc;
     }
     if (options && options->cleanup)
@@ -301,16 +312,12 @@ INLINE int spawn(const struct place *place, const struct kin_spawn_options *opti
 
 int kin_spawn(struct kin_nursery *n, kin_task_fn *fn, void *arg)
 {
-    if (KIN__UNLIKELY(!n))
-        return -EINVAL;
     struct place place = place_of(n);
     return spawn(&place, NULL, fn, arg, 0, NULL, __builtin_return_address(0), NULL);
 }
 
 int kin_spawn_copy(struct kin_nursery *n, kin_task_fn *fn, const void *arg, size_t arg_size)
 {
-    if (KIN__UNLIKELY(!n))
-        return -EINVAL;
     struct place place = place_of(n);
     return spawn(&place, NULL, fn, arg, arg_size, NULL, __builtin_return_address(0), NULL);
 }
@@ -440,8 +447,6 @@ int kin_spawn_with(struct kin_nursery *n, const struct kin_spawn_options *option
 {
     const void *site = __builtin_return_address(0);
     bool has_promise = false;
-    if (KIN__UNLIKELY(!n))
-        return -EINVAL;
     struct slot slot = {place_of(n), kin__task_self()};
     for (;;) { /* ends: as waits do; each round somebody else took the room */
         int rc = spawn(&slot.place, options, fn, arg, arg_size, out, site, &has_promise);

@@ -8,6 +8,9 @@
  *
  *     left + used + what others hold = given + minted          (each part that has a limit)
  *
+ * When an account is settled, what is left of what was given returns to its source, and the rest is
+ * used there from then on: memory of blocks that are still there returns when these are freed.
+ *
  * Whoever recharges a task comes from elsewhere, so an account has a lock of its own. No two of
  * them are held at once, and an amount that moves is in neither for a moment, but for one that
  * lives off another: it takes its portions, and these are taken back, under the locks of both.
@@ -53,6 +56,19 @@ struct kin__amounts {
 
 struct kin__account;
 
+/* Who paid for a block of memory: an account or, when that was settled, the one that it drew from.
+ * Blocks and accounts refer to it, so that a free finds out who has the budget again, however much
+ * later it comes. */
+struct kin__payer {
+    struct kin__lock lock;        /* rank TASK: accounts are locked inside of it; the first three */
+    uint32_t refs;
+    struct kin__account *account; /* NULL: settled */
+    uint64_t owed;                /* once it is: what of the blocks is still to return further up */
+    struct kin__payer *up;        /* constant; NULL: there is no limit further up */
+    /* constant: a block of so many bytes is gone, and with it its reference to this */
+    void (*refund)(struct kin__payer *payer, uint64_t amount);
+};
+
 /* Where amounts come from; NULL: there is no limit. Ops, channel operations and system calls are
  * soft: who runs out of them may be given more at once. Memory and spawns are hard. */
 struct kin__purse {
@@ -67,6 +83,7 @@ struct kin__account {
     bool is_hard : 1;   /* its hard parts bound its nurseries, too, and not just itself */
     bool refills : 1;   /* takes more of a soft part from its source when it is used up */
     bool fails : 1;     /* does not wait for a recharge */
+    bool is_given : 1;  /* of a task: whoever spawned it has set its budget */
     /* the task's own */
     uint8_t exhausted; /* enum kin_budget_part of the last KIN_BUDGET */
 
@@ -82,6 +99,7 @@ struct kin__account {
 #endif
 
     struct kin__purse source; /* constant */
+    _Atomic(struct kin__payer *) payer; /* NULL: it never paid for memory; set once */
     union {
         struct { /* if it is pooled; under the lock of source.soft */
             struct kin__list holds; /* among its holders */

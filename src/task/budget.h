@@ -21,6 +21,7 @@
 /* What an operation costs beside one op; joined with the capabilities it needs (KIN_CAP_ bits). */
 #define KIN__COST_CHANNEL 0x10000u
 #define KIN__COST_SYSCALL 0x20000u
+#define KIN__COST_TURN 0x40000u /* nothing: the turn is over, and the others run */
 #define KIN__COST_CAPS 0xffffu /* the bits that are capabilities */
 
 /* The slow half: calls owner_ops.op of the task's runtime. Defined in sched/sched.c. */
@@ -37,10 +38,17 @@ static inline bool kin__op_may_yield(const struct kin__task *task)
  * KIN_CANCELLED, KIN_TIMEOUT, KIN_BUDGET, KIN_NOCAP. Others may run meanwhile. */
 static inline int kin__op(struct kin__task *task, unsigned what, kin_time deadline)
 {
-    KIN__LAB_OP(deadline);
     if (KIN__LIKELY(--task->slice != 0 && !(task->flags & KIN__TASK_METERED)))
         return 0;
     return kin__op_slow(task, what, deadline);
+}
+
+/* A step of the turn for a call that costs nothing and that nobody may refuse, but that may be made
+ * in a loop. Others may run meanwhile. */
+static inline void kin__op_turn(struct kin__task *task)
+{
+    if (KIN__UNLIKELY(--task->slice == 0))
+        (void)kin__op_slow(task, KIN__COST_TURN, 0);
 }
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What only some tasks have: cleanups, local values, an account, obligations.
+ * What only some tasks have: cleanups, local values, an account, obligations, last words, room for
+ * failures.
  *
  * Made (sched/extra.c) when a task first needs one of them, from a pool of its own, and given back
  * when the task is over. All of it belongs to the running task; what others may touch says so.
@@ -16,6 +17,9 @@
 #include "task/local.h"
 #include "task/task.h"
 
+struct kin__words;
+struct kin__more;
+
 struct kin__extra {
     struct kin__frame frame; /* the pool's */
     struct kin__task *task;
@@ -27,6 +31,8 @@ struct kin__extra {
     struct kin__lock lock;
     uint32_t has_owed;            /* anything, ever; else the list need not be looked at; task */
     struct kin__list obligations; /* what the task owes; under lock */
+    struct kin__words *words;     /* what it said when it failed, or NULL; scope/words.c */
+    struct kin__more *kept;       /* blocks of nurseries that it opened: scope/scope.h; task */
 };
 
 _Static_assert(sizeof(struct kin__extra) <= KIN__EXTRA_BYTES, "belongings are a frame");

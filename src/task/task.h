@@ -60,6 +60,12 @@ enum kin__actor { KIN__BY_TASK, KIN__BY_WORKER, KIN__BY_WAKER, KIN__BY_SPAWNER }
 #define KIN__TASK_LOW 2048u   /* goes behind others when it is woken */
 #define KIN__TASK_INTERNAL 4096u /* the runtime's own: how it ends is nobody's result */
 
+/* In caps, beside capabilities (KIN_CAP_ALL) and KIN__CAPS_ACCOUNT: the task's argument is a copy
+ * that goes with the task, and what the copy lies in. */
+#define KIN__CAPS_SMALL 0x2000u  /* a frame of kind SMALL, */
+#define KIN__CAPS_LARGE 0x4000u  /* one of kind LARGE, */
+#define KIN__CAPS_COPY 0x6000u   /* both bits: a block as kin_alloc gives it */
+
 #define KIN__OVER_TELLS 128u /* in over: those who know the task are being told, without the lock */
 
 /* The fields from status to wake_ready, which are set by one move when a task is made. */
@@ -91,11 +97,16 @@ struct kin__task {
     const void *site;                   /* code address that spawned it; spawner */
     /* innermost nursery it has open; task writes, cancel reads */
     _Atomic(struct kin__scope *) inner;
-    int32_t status;                     /* what it ends with; task */
+    int32_t status;                     /* what it ends with; until then see cause.h; task */
     uint16_t slice;                     /* operations until the others get a turn; task */
     uint16_t runtime;                   /* number of its runtime; spawner, then constant */
-    uint16_t flags;                     /* KIN__TASK_ bits; spawner, then task */
-    uint16_t caps;                      /* capabilities it holds; spawner, then constant */
+    union {
+        struct {
+            uint16_t flags; /* KIN__TASK_ bits; spawner, then task */
+            uint16_t caps;  /* capabilities it holds, KIN__CAPS_ bits; spawner, then constant */
+        };
+        uint32_t marks; /* both, for one test of bits of either */
+    };
     uint8_t stack_class;                /* what stack to take; spawner */
     uint8_t masks;                      /* how deep cancellation is held back; task */
     uint8_t over;                       /* once it is: 1 + how bad its end was, and TELLS; scope */
@@ -144,6 +155,19 @@ static inline uint64_t kin__task_id(const struct kin__task *task)
     return kin__load_relaxed(&task->frame.name); /* relaxed: constant while the task lives */
 }
 
+/* Whether something goes when the task is over: belongings, a copy of its argument, or what more of
+ * its flags say. One test. */
+static inline bool kin__task_owns(const struct kin__task *task, uint16_t more)
+{
+    const union {
+        struct {
+            uint16_t flags, caps;
+        };
+        uint32_t marks;
+    } either = {{(uint16_t)(KIN__TASK_EXTRA | more), KIN__CAPS_COPY}};
+    return task->marks & either.marks;
+}
+
 /* What the body of a task that is to rest returns, right after kin__rest_begin (park/rest.h). */
 #define KIN__RESTING INT32_MIN
 
@@ -162,18 +186,36 @@ kin__task_name(const struct kin__task *task)
     return *(const volatile uint16_t *)&task->flags & KIN__TASK_NAMED ? task->name : "no name";
 }
 
-/* Who it is, for reports: number, name, where it was spawned. May run in a signal handler. */
+/* Who it is, for reports: its number, name, place of its spawn, function. Every report names tasks
+ * by these two and in no other way, so that one task is called the same in all of them:
+ *
+ *     task 17.2 (fetch), spawned at crawl (spider.c:88), entry read_page (page.c:12)
+ *     task 17.2                                                      one that may be over by now
+ *
+ * The number is short: that of the frame, and behind the dot how often the frame has been used. May
+ * run in a signal handler. */
 struct kin__text;
 void kin__task_say(struct kin__text *text, const struct kin__task *task);
+void kin__task_say_id(struct kin__text *text, uint64_t id);
+/* Where a task comes from: who has it locked reads it, and says it when the lock is given, because
+ * for names the line tables of the program are read. */
+struct kin__task_code {
+    uintptr_t site, entry; /* entry 0: its place has gone to the spare stack */
+};
+struct kin__task_code kin__task_code(const struct kin__task *task);
+/* "spawned at ..., entry ..." alone. */
+void kin__task_say_code(struct kin__text *text, struct kin__task_code code);
 
 /* The task that has this name now; NULL when it is over or never was. Only a hint unless the caller
  * knows that it cannot end: who acts on it checks the name again under the nursery's lock. */
 struct kin__task *kin__task_find(uint64_t id);
 
+struct kin__bill; /* bill.h */
+
 /* What happens above. Declared here, filled in by scope. */
 struct kin__owner_ops {
-    /* The task is over with task->status; its frame goes back after this unless it answers false:
-     * then the nursery keeps it. Runs on a worker. */
+    /* The task is over with task->status, and task->arg is its argument again; its frame goes back
+     * after this unless it answers false: then the nursery keeps it. Runs on a worker. */
     bool (*child_done)(struct kin__task *task);
     /* Runs the cleanups of the task and ends every nursery it has open, the newest first; before
      * its stack is given up. */
@@ -181,8 +223,14 @@ struct kin__owner_ops {
     /* The body has returned rc, or KIN_CANCELLED before it began, and the task has belongings:
      * sees to them. What it ends with. */
     int (*conclude)(struct kin__task *task, int rc);
+    /* What the task ends with when its body comes to rc and it remembers a cause: cause.h. */
+    int (*cause)(struct kin__task *task, int rc);
+    /* The body has returned and a nursery that it opened is still open: aborts. */
+    void (*forgot)(struct kin__task *task);
     /* The slow half of kin__op in budget.h. */
     int (*op)(struct kin__task *task, unsigned what, kin_time deadline);
+    /* The rare half of kin__bill_take in bill.h. */
+    int (*bill)(struct kin__bill *bill, struct kin__task *task);
     /* Nothing is runnable, nothing is due, and no thread is left that could change that. Runs on
      * the monitor's thread. */
     void (*dead)(struct kin__sched *sched);

@@ -11,15 +11,50 @@
 struct kin__task *kin__task_find(uint64_t id)
 {
     struct kin__frame *frame = id ? kin__frame_at(KIN__FRAME_TASK, id) : NULL;
-    /* relaxed: a hint, as the header says */
-    return frame && kin__load_relaxed(&frame->name) == id ? kin__task_of_frame(frame) : NULL;
+    /* a hint, as the header says; pairs with the release in kin__frame_free_as */
+    return frame && kin__load_acquire(&frame->name) == id ? kin__task_of_frame(frame) : NULL;
+}
+
+void kin__task_say_id(struct kin__text *text, uint64_t id)
+{
+    uint64_t uses = kin__frame_life(id);
+    kin__text_printf(text, "task %u", (unsigned)(id & ((1u << KIN__FRAME_INDEX_BITS) - 1)));
+    if (uses > 1)
+        kin__text_printf(text, ".%llu", (unsigned long long)uses);
+}
+
+/* Fields that the task's worker may write while somebody else asks: a moment old. */
+__attribute__((no_sanitize("thread"))) static uintptr_t entry_of(const struct kin__task *task)
+{
+    bool has_spare = *(const volatile uint16_t *)&task->flags & KIN__TASK_SPARE;
+    return has_spare ? 0 : (uintptr_t)*(kin_task_fn *const volatile *)&task->fn;
+}
+
+__attribute__((no_sanitize("thread"))) static uintptr_t site_of(const struct kin__task *task)
+{
+    return (uintptr_t)*(const void *const volatile *)&task->site;
+}
+
+struct kin__task_code kin__task_code(const struct kin__task *task)
+{
+    return (struct kin__task_code){site_of(task), entry_of(task)};
+}
+
+void kin__task_say_code(struct kin__text *text, struct kin__task_code code)
+{
+    kin__text_str(text, "spawned at ");
+    kin__code_place(text, code.site);
+    if (code.entry) {
+        kin__text_str(text, ", entry ");
+        kin__code_entry(text, code.entry);
+    }
 }
 
 void kin__task_say(struct kin__text *text, const struct kin__task *task)
 {
-    kin__text_printf(text, "task %llu (%s), spawned at ", (unsigned long long)kin__task_id(task),
-                     kin__task_name(task));
-    kin__code_place(text, (uintptr_t)task->site);
+    kin__task_say_id(text, kin__task_id(task));
+    kin__text_printf(text, " (%s), ", kin__task_name(task));
+    kin__task_say_code(text, kin__task_code(task));
 }
 
 #ifdef KIN_DEBUG
@@ -56,8 +91,8 @@ void kin__word_move(struct kin__task *task, enum kin__state from, enum kin__stat
     char memory[256];
     struct kin__text text;
     kin__text_init(&text, memory, sizeof(memory));
-    kin__text_printf(&text, "task %llu: %s -> %s by %s while %s",
-                     (unsigned long long)kin__task_id(task), state_names[from], state_names[to],
+    kin__task_say_id(&text, kin__task_id(task));
+    kin__text_printf(&text, ": %s -> %s by %s while %s", state_names[from], state_names[to],
                      actor_names[actor], is >= 0 && is < 8 ? state_names[is] : "corrupt");
     kin__check_failed(memory, "MX", __FILE__, __LINE__, __func__);
 }

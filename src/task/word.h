@@ -95,7 +95,9 @@ static inline void kin__word_fini(struct kin__task *task)
 /* Which requests the task must heed now. */
 static inline uint64_t kin__word_requests(const struct kin__task *task)
 {
-    return kin__load_relaxed(&task->ctl) & KIN__REQUESTS; /* relaxed: a hint that only grows */
+    /* pairs with the release in kin__word_request: who hears that it is to stop, because somebody
+     * has failed, sees what that one did */
+    return kin__load_acquire(&task->ctl) & KIN__REQUESTS;
 }
 
 enum kin__begun {

@@ -17,6 +17,30 @@
 #include <errno.h>
 #include <string.h>
 
+/* What the monitor has counted; the counters are read one after the other. */
+static struct kin_scaling scaling_of(struct kin__sched *sched)
+{
+    struct kin__scaling *seen = &sched->scaling;
+    uint64_t gate[KIN__GATE_COUNT];
+    for (unsigned i = 0; i < KIN__GATE_COUNT; i++)
+        gate[i] = kin__load_relaxed(&seen->gate[i]); /* relaxed: a counter, as old as it is */
+    struct kin_scaling scaling = {
+        .positive_samples = kin__load_relaxed(&seen->positive),            /* relaxed: as above */
+        .negative_samples = kin__load_relaxed(&seen->negative),            /* relaxed: as above */
+        .neg_streak_max = kin__load_relaxed(&seen->negative_streak_max),   /* relaxed: as above */
+        .promoted = gate[KIN__GATE_PROMOTED],
+        .at_limit = gate[KIN__GATE_AT_LIMIT],
+        .no_thread = gate[KIN__GATE_NO_THREAD],
+        .not_stuck = gate[KIN__GATE_NOT_STUCK],
+        .computes = gate[KIN__GATE_COMPUTES],
+        .no_work = gate[KIN__GATE_NO_WORK],
+        .idle_capacity = gate[KIN__GATE_IDLE_CAPACITY],
+        .nonpositive = gate[KIN__GATE_NONPOSITIVE],
+    };
+    scaling.passes = scaling.promoted + scaling.at_limit + scaling.no_thread;
+    return scaling;
+}
+
 int kin_stats_get(struct kin_stats *out)
 {
     struct kin__worker *self = kin__worker_self();
@@ -25,6 +49,7 @@ int kin_stats_get(struct kin_stats *out)
     if (!self)
         return KIN_NOTASK;
     kin__entry_check_self();
+    KIN__LAB_SEES_ALL();
     struct kin__sched *sched = self->sched;
     struct kin_stats stats = {0};
     int64_t live = 0;
@@ -34,6 +59,7 @@ int kin_stats_get(struct kin_stats *out)
         stats.slices += kin__load_relaxed(&worker->slices);
         stats.steals += kin__load_relaxed(&worker->steals);       /* relaxed: as above */
         stats.tasks_stolen += kin__load_relaxed(&worker->stolen); /* relaxed: as above */
+        stats.steals_failed += kin__load_relaxed(&worker->steals_failed); /* relaxed: as above */
         live += kin__load_relaxed(&worker->live);                 /* relaxed: as above */
         stats.timers += kin__timer_count(worker);
     }
@@ -42,6 +68,7 @@ int kin_stats_get(struct kin_stats *out)
     stats.wakes = kin__load_relaxed(&sched->wakes);                 /* relaxed: as above */
     stats.workers = kin__load_relaxed(&sched->alive);               /* relaxed: as above */
     stats.pressure = kin__sched_pressure(sched);
+    stats.scaling = scaling_of(sched);
     stats.poller = kin__poll_name(sched);
     stats.files = kin__poll_files_name(sched);
     kin__lock_take(&sched->pool_lock, KIN__RANK_POOL);
@@ -129,16 +156,19 @@ static void put_parent_locked(const struct kin__scope *scope, struct kin__text *
     const struct kin__task *owner = kin__load_relaxed(&scope->owner); /* relaxed: locked */
     if (!owner)
         return; /* the root, which nobody owns */
-    kin__text_printf(line, ", child of task %llu (%s) in nursery %llu",
-                     (unsigned long long)kin__task_id(owner), kin__task_name(owner),
+    kin__text_str(line, ", child of ");
+    kin__task_say_id(line, kin__task_id(owner));
+    kin__text_printf(line, " (%s) in nursery %llu", kin__task_name(owner),
                      (unsigned long long)kin__load_relaxed(&scope->frame.name)); /* relaxed: so */
     if (scope->name)
         kin__text_printf(line, " (%s)", scope->name);
 }
 
-/* One line about a task that cannot end meanwhile. */
-static void describe_locked(struct dump *dump, const struct kin__task *task,
-                            const struct kin__scope *scope, struct kin__text *line)
+/* One line about a task that cannot end meanwhile, but for where it comes from, which is named when
+ * the lock is given. */
+static struct kin__task_code describe_locked(struct dump *dump, const struct kin__task *task,
+                                             const struct kin__scope *scope,
+                                             struct kin__text *line)
 {
     uint64_t word = kin__load_relaxed(&task->ctl);             /* relaxed: a snapshot */
     const char *waiting = kin__load_relaxed(&task->waiting);   /* relaxed: a snapshot */
@@ -146,17 +176,15 @@ static void describe_locked(struct dump *dump, const struct kin__task *task,
     if (word & KIN__CLAIMED)
         waiting = NULL;
     count(dump, does, waiting);
-    kin__text_printf(line, "task %llu (%s): %s", (unsigned long long)kin__task_id(task),
-                     kin__task_name(task), does);
+    kin__task_say_id(line, kin__task_id(task));
+    kin__text_printf(line, " (%s): %s", kin__task_name(task), does);
     if (waiting)
         kin__text_printf(line, " on %s", waiting);
     if (word & KIN__REQUESTS)
         kin__text_str(line, ", cancelled");
     put_parent_locked(scope, line);
-    kin__text_str(line, ", entry ");
-    kin__code_place(line, (uintptr_t)task->fn);
-    kin__text_str(line, ", spawned at ");
-    kin__code_place(line, (uintptr_t)task->site);
+    kin__text_str(line, ", ");
+    return kin__task_code(task);
 }
 
 /* Looks at any frame: a live task is held by the lock of its nursery, the rest is passed over. */
@@ -168,17 +196,21 @@ static void put_task(struct kin__frame *frame, void *arg)
     struct kin__scope *scope = kin__load_acquire(&task->scope);
     if (!scope)
         return;
-    char memory[384];
+    char memory[640];
     struct kin__text line;
+    struct kin__task_code code = {0, 0};
     kin__text_init(&line, memory, sizeof(memory));
     kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
     /* relaxed: a task that is in this scope cannot leave it while the lock is held; one that is
      * over may still be there, because somebody has its name */
-    if (kin__load_relaxed(&task->scope) == scope && scope->sched == dump->sched && !task->over)
-        describe_locked(dump, task, scope, &line);
+    if (kin__load_relaxed(&task->scope) == scope && kin__scope_sched(scope) == dump->sched &&
+        !task->over)
+        code = describe_locked(dump, task, scope, &line);
     kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
-    if (line.len) /* written outside of the lock: whoever reads it may be slow */
+    if (line.len) { /* written outside of the lock: whoever reads it may be slow */
+        kin__task_say_code(&line, code);
         put(dump, &line);
+    }
 }
 
 /* How many there are of each kind: with many tasks the line to begin with. */
@@ -203,7 +235,7 @@ static void put_kinds(struct dump *dump)
 
 static const char *const worker_states[] = {"dead", "active", "searching", "asleep", "draining"};
 static const char *const reasons[] = {"start",    "rescue",    "replace",
-                                      "at limit", "no thread", "retire"};
+                                      "at limit", "no thread", "retire", "lost"};
 
 static void put_workers(struct dump *dump)
 {
@@ -240,10 +272,11 @@ static void put_scaling(struct dump *dump)
         kin__text_printf(&line, "scale %u: %s worker %u", i, reasons[event->reason],
                          (unsigned)event->worker);
         if (event->stuck_ns) {
-            kin__text_printf(&line, ", %s for ", event->is_blocked ? "blocked" : "busy");
+            kin__text_str(&line, ", blocked for ");
             kin__text_ns(&line, event->stuck_ns);
-            kin__text_printf(&line, " in task %llu, %u tasks handed over, pressure %lld",
-                             (unsigned long long)event->task, event->moved,
+            kin__text_str(&line, " in ");
+            kin__task_say_id(&line, event->task);
+            kin__text_printf(&line, ", %u tasks handed over, pressure %lld", event->moved,
                              (long long)event->pressure);
         }
         if (event->reason == KIN__SCALE_REPLACE)
@@ -252,17 +285,53 @@ static void put_scaling(struct dump *dump)
     }
 }
 
+/* What the monitor has counted, with every reason for which nobody was started [EP:7.3]. */
+static void put_gate(struct dump *dump)
+{
+    struct kin_scaling scaling = scaling_of(dump->sched);
+    char memory[400];
+    struct kin__text line;
+    kin__text_init(&line, memory, sizeof(memory));
+    kin__text_printf(&line, "pressure %lld: %llu looks positive, %llu negative, at most %llu of "
+                     "these in a row", (long long)kin__sched_pressure(dump->sched),
+                     (unsigned long long)scaling.positive_samples,
+                     (unsigned long long)scaling.negative_samples,
+                     (unsigned long long)scaling.neg_streak_max);
+    put(dump, &line);
+    kin__text_init(&line, memory, sizeof(memory));
+    kin__text_printf(&line, "gate: %llu passed (%llu promoted, %llu at limit, %llu no thread)",
+                     (unsigned long long)scaling.passes, (unsigned long long)scaling.promoted,
+                     (unsigned long long)scaling.at_limit, (unsigned long long)scaling.no_thread);
+    kin__text_printf(&line, ", blocked by %llu not stuck, %llu computes, %llu no work, "
+                     "%llu idle capacity, %llu nonpositive", (unsigned long long)scaling.not_stuck,
+                     (unsigned long long)scaling.computes, (unsigned long long)scaling.no_work,
+                     (unsigned long long)scaling.idle_capacity,
+                     (unsigned long long)scaling.nonpositive);
+    put(dump, &line);
+}
+
+/* Whether the running task, if there is one, may write to a descriptor: as kin_write says. */
+static bool may_write(struct kin__worker *self, int fd)
+{
+    const struct kin__task *task = kin__worker_current(self);
+    return !task || !(kin__fd_needs(task, fd) & ~(unsigned)task->caps);
+}
+
 int kin_dump(int fd)
 {
     struct kin__worker *self = kin__worker_self();
     if (!self)
         return KIN_NOTASK;
     kin__entry_check_self();
+    if (!may_write(self, fd))
+        return KIN_NOCAP;
+    KIN__LAB_SEES_ALL();
     struct dump dump = {.fd = fd, .sched = self->sched, .self = kin__worker_current(self)};
     kin__frame_each(put_task, &dump);
     put_kinds(&dump);
     put_workers(&dump);
     put_scaling(&dump);
+    put_gate(&dump);
     flush(&dump);
     return dump.rc;
 }
@@ -273,7 +342,10 @@ int kin_record_dump(int fd)
     if (!self)
         return KIN_NOTASK;
     kin__entry_check_self();
+    KIN__LAB_SEES_ALL();
     if (fd < 0)
         return -EBADF;
+    if (!may_write(self, fd))
+        return KIN_NOCAP;
     return self->sched->tape ? kin__tape_dump(self->sched->tape, fd, false) : KIN_UNSUPPORTED;
 }

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Addresses as text, taken apart and put together.
+ *
+ * Two addresses never have the same text: whoever decides by the name of a peer decides about that
+ * peer. An abstract Unix name is any bytes, zeros among them; what is no plain character in it, and
+ * the backslash, is written as \xHH and read so. A path that begins with @ would look abstract and
+ * is written as ./@, which is the same file.
  */
 #define _GNU_SOURCE 1
 #include "wait/address.h"
@@ -15,6 +20,8 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+
+#define TEXT_MAX 512 /* more than an abstract name of which every byte is escaped */
 
 /* A number of up to five digits. */
 static int read_port(const char *text, uint16_t *out)
@@ -67,6 +74,20 @@ static void fill_v4(struct kin__sockaddr *out, struct in_addr host, uint16_t por
     fill(out, &v4, sizeof(v4));
 }
 
+/* The number of a link, given by its name or, as one that is gone is written, by its number; 0:
+ * there is none. */
+static uint32_t link_of(const char *text)
+{
+    uint64_t number = 0;
+    unsigned digits = 0;
+    uint32_t named = if_nametoindex(text);
+    if (named)
+        return named;
+    for (; text[digits] >= '0' && text[digits] <= '9' && digits < 10; digits++)
+        number = number * 10 + (uint64_t)(text[digits] - '0');
+    return text[digits] || number > UINT32_MAX ? 0 : (uint32_t)number;
+}
+
 /* "fe80::1%eth0": the part behind the % is the link. */
 static bool read_v6(const char *text, struct sockaddr_in6 *out)
 {
@@ -77,7 +98,7 @@ static bool read_v6(const char *text, struct sockaddr_in6 *out)
     host[size] = '\0';
     if (inet_pton(AF_INET6, host, &out->sin6_addr) != 1)
         return false;
-    out->sin6_scope_id = zone ? if_nametoindex(zone + 1) : 0;
+    out->sin6_scope_id = zone ? link_of(zone + 1) : 0;
     return !zone || out->sin6_scope_id != 0;
 }
 
@@ -122,6 +143,24 @@ unsigned kin__address_hostless(const struct kin__hostport *from, bool is_passive
     return count;
 }
 
+static int hex_digit(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* The byte that \xHH stands for: how many characters that took; 0: it is no escape. */
+static size_t read_escape(const char *text, char *out)
+{
+    if (text[0] != '\\' || text[1] != 'x')
+        return 0;
+    int high = hex_digit(text[2]);
+    int low = high < 0 ? -1 : hex_digit(text[3]);
+    if (low < 0)
+        return 0;
+    *out = (char)(high * 16 + low);
+    return 4;
+}
+
 int kin__address_unix(const char *path, struct kin__sockaddr *out)
 {
     struct sockaddr_un un = {.sun_family = AF_UNIX};
@@ -129,13 +168,19 @@ int kin__address_unix(const char *path, struct kin__sockaddr *out)
         return -EINVAL;
     if (strncmp(path, "unix:", 5) == 0)
         path += 5;
-    size_t size = strlen(path);
     bool is_abstract = path[0] == '@';
+    size_t size = 0;
+    for (size_t used; *path; path += used, size++) {
+        if (size == sizeof(un.sun_path)) /* the system needs no zero behind it */
+            return -ENAMETOOLONG;
+        used = is_abstract ? read_escape(path, &un.sun_path[size]) : 0;
+        if (used == 0) {
+            un.sun_path[size] = *path;
+            used = 1;
+        }
+    }
     if (size == is_abstract)
         return -EINVAL;
-    if (size > sizeof(un.sun_path)) /* the system needs no zero behind it */
-        return -ENAMETOOLONG;
-    memcpy(un.sun_path, path, size);
     if (is_abstract)
         un.sun_path[0] = '\0';
     fill(out, &un, offsetof(struct sockaddr_un, sun_path) + size);
@@ -161,25 +206,39 @@ static void put_v6(struct kin__text *text, const struct sockaddr_in6 *v6)
     kin__text_str(text, inet_ntop(AF_INET6, &v6->sin6_addr, host, sizeof(host)) ? host : "?");
     if (v6->sin6_scope_id && if_indextoname(v6->sin6_scope_id, link))
         kin__text_printf(text, "%%%s", link);
+    else if (v6->sin6_scope_id) /* the link is gone by now */
+        kin__text_printf(text, "%%%u", (unsigned)v6->sin6_scope_id);
     kin__text_printf(text, "]:%u", (unsigned)ntohs(v6->sin6_port));
+}
+
+static void put_abstract(struct kin__text *text, const char *name, size_t size)
+{
+    kin__text_str(text, "@");
+    for (size_t i = 0; i < size; i++) {
+        unsigned char c = (unsigned char)name[i];
+        if (c < ' ' || c == 0x7f || c == '\\')
+            kin__text_printf(text, "\\x%02x", (unsigned)c);
+        else
+            kin__text_char(text, name[i]);
+    }
 }
 
 static void put_unix(struct kin__text *text, const struct sockaddr_un *un, uint32_t size)
 {
-    char path[sizeof(un->sun_path) + 1] = {0};
     size_t head = offsetof(struct sockaddr_un, sun_path);
     size_t length = size > head ? size - head : 0;
     if (length > sizeof(un->sun_path)) /* a path that fills it is counted with the zero behind it */
         length = sizeof(un->sun_path);
-    memcpy(path, un->sun_path, length);
-    if (length > 0 && path[0] == '\0')
-        path[0] = '@';
-    kin__text_printf(text, "unix:%s", path);
+    kin__text_str(text, length > 0 && un->sun_path[0] == '@' ? "unix:./" : "unix:");
+    if (length > 0 && un->sun_path[0] == '\0')
+        put_abstract(text, un->sun_path + 1, length - 1);
+    else
+        kin__text_mem(text, un->sun_path, strnlen(un->sun_path, length));
 }
 
 int kin__address_text(const struct kin__sockaddr *address, char *buf, size_t cap)
 {
-    char memory[160];
+    char memory[TEXT_MAX];
     struct kin__text text;
     struct sockaddr_in v4;
     struct sockaddr_in6 v6;

@@ -36,6 +36,7 @@
  */
 #include <kin/stream.h>
 
+#include "base/lab.h"
 #include "base/list.h"
 #include "base/lock.h"
 #include "park/waitq.h"
@@ -56,6 +57,7 @@ struct kin_subscriber {
     struct kin__list link;     /* among the parked, while waiters is not empty */
     uint32_t pins;             /* waiters whose task will take the lock again */
     bool is_over;              /* the subscription has ended */
+    struct kin__bill bill;     /* constant */
 };
 
 /* All but the constants, refs and is_closed is used under the lock. */
@@ -76,6 +78,7 @@ struct kin_broadcast {
     kin__a32 refs;         /* anyone */
     struct kin__waitq senders; /* io: the item */
     struct kin__list parked;   /* subscribers with parked receives, by position */
+    struct kin__bill bill;     /* constant */
 };
 
 /* Where a receive wants its item. */
@@ -170,9 +173,16 @@ static inline void read_next(struct kin_subscriber *s, const struct reading *to)
 
 static void destroy(struct kin_broadcast *b)
 {
+    kin__bill_give(b->bill);
     kin__heap_free(b->behind);
     kin__heap_free(b->ring);
     kin__heap_free_lines(b);
+}
+
+static void destroy_subscriber(struct kin_subscriber *s)
+{
+    kin__bill_give(s->bill);
+    kin__heap_free(s);
 }
 
 /* Gives the lock after a pin was taken off; the last one of a dead broadcast frees it. */
@@ -390,7 +400,7 @@ static void recv_unpublish(void *object, struct kin__waiter *waiter)
     bool is_garbage = is_garbage_locked(s);
     give_unpinned(b);
     if (is_garbage)
-        kin__heap_free(s);
+        destroy_subscriber(s);
 }
 
 static const struct kin__waitable recv_waitable = {"broadcast: receive", recv_try, recv_publish,
@@ -455,17 +465,19 @@ void kin_broadcast_close(struct kin_broadcast *broadcast)
 {
     if (!broadcast)
         return;
-    kin__entry_check_self();
+    kin__entry_turn_self();
     shut(broadcast, false);
 }
 
 bool kin_broadcast_is_closed(const struct kin_broadcast *broadcast)
 {
+    KIN__LAB_POINT();
     return !broadcast || is_closed(broadcast);
 }
 
 struct kin_broadcast *kin_broadcast_ref(struct kin_broadcast *broadcast)
 {
+    KIN__LAB_POINT();
     if (broadcast) {
         uint32_t old = kin__add_relaxed(&broadcast->refs, 1u); /* relaxed: the caller has one */
         KIN__CHECK(old != 0, "002:0: a reference was taken after the last one was given up");
@@ -477,7 +489,7 @@ void kin_broadcast_unref(struct kin_broadcast *broadcast)
 {
     if (!broadcast)
         return;
-    kin__entry_check_self();
+    kin__entry_check_gives();
     /* pairs with the other unrefs: the last one sees what was done with the others' */
     uint32_t old = kin__sub_acq_rel(&broadcast->refs, 1u);
     KIN__CHECK(old != 0, "002:0: more references were given up than taken");
@@ -488,9 +500,17 @@ void kin_broadcast_unref(struct kin_broadcast *broadcast)
 static int make(struct kin_broadcast **out, size_t item_size, size_t slots, size_t bytes,
                 bool waits)
 {
+    struct kin__bill bill;
+    size_t all = sizeof(struct kin_broadcast) + bytes + (waits ? slots * sizeof(uint32_t) : 0);
+    int rc = kin__bill_take(&bill, kin__task_self(), all);
+    if (rc < 0)
+        return rc;
     struct kin_broadcast *b = kin__heap_alloc_lines(sizeof(*b));
-    if (!b)
+    if (!b) {
+        kin__bill_give(bill);
         return -ENOMEM;
+    }
+    b->bill = bill;
     b->ring = kin__heap_alloc(bytes);
     b->behind = waits ? kin__heap_alloc(slots * sizeof(b->behind[0])) : NULL;
     if (!b->ring || (waits && !b->behind)) {
@@ -531,9 +551,16 @@ int kin_broadcast_subscribe(struct kin_broadcast *broadcast, struct kin_subscrib
     int rc = kin__item_enter_anywhere(0);
     if (rc < 0)
         return rc;
+    struct kin__bill bill;
+    rc = kin__bill_take(&bill, kin__task_self(), sizeof(struct kin_subscriber));
+    if (rc < 0)
+        return rc;
     struct kin_subscriber *s = kin__heap_alloc(sizeof(*s));
-    if (!s)
+    if (!s) {
+        kin__bill_give(bill);
         return -ENOMEM;
+    }
+    s->bill = bill;
     s->broadcast = broadcast;
     kin__list_init(&s->link);
     kin__store_relaxed(&s->refs, 1u); /* alone: nobody else has it yet */
@@ -547,7 +574,7 @@ int kin_broadcast_subscribe(struct kin_broadcast *broadcast, struct kin_subscrib
     }
     kin__lock_give(&broadcast->lock, KIN__RANK_WAIT);
     if (is_late) {
-        kin__heap_free(s);
+        destroy_subscriber(s);
         return KIN_CLOSED;
     }
     *out = s;
@@ -556,6 +583,7 @@ int kin_broadcast_subscribe(struct kin_broadcast *broadcast, struct kin_subscrib
 
 struct kin_subscriber *kin_subscriber_ref(struct kin_subscriber *subscriber)
 {
+    KIN__LAB_POINT();
     if (subscriber) {
         size_t old = kin__add_relaxed(&subscriber->refs, 1u); /* relaxed: the caller has one */
         KIN__CHECK(old != 0, "002:0: a reference was taken after the last one was given up");
@@ -584,7 +612,7 @@ void kin_subscriber_unref(struct kin_subscriber *subscriber)
     struct kin_subscriber *s = subscriber;
     if (!s)
         return;
-    kin__entry_check_self();
+    kin__entry_check_gives();
     /* pairs with the other unrefs: the last one sees what was done with the others' */
     size_t old = kin__sub_acq_rel(&s->refs, 1u);
     KIN__CHECK(old != 0, "002:0: more references were given up than taken");
@@ -603,5 +631,5 @@ void kin_subscriber_unref(struct kin_subscriber *subscriber)
     bool is_garbage = is_garbage_locked(s);
     settle_and_give(b); /* a send may have waited for nobody else */
     if (is_garbage)
-        kin__heap_free(s);
+        destroy_subscriber(s);
 }

@@ -185,6 +185,7 @@ static inline bool recv_locked(struct kin_chan *chan, void *item, struct kin__wa
 
 static void destroy(struct kin_chan *chan)
 {
+    kin__bill_give(chan->bill);
     if (chan->ring != (unsigned char *)chan)
         kin__heap_free(chan->ring);
     kin__heap_free_lines(chan);
@@ -425,7 +426,7 @@ static __attribute__((noinline)) int charge_slow(struct kin_chan *chan, struct k
 static inline int enter(struct kin_chan *chan, struct kin__task *task, kin_time deadline)
 {
     if (KIN__UNLIKELY(!task))
-        return 0; /* a plain thread */
+        return kin__entry_outside(KIN_CAP_CHANNEL);
     kin__entry_check(task);
     if (KIN__UNLIKELY(kin__op_may_yield(task)))
         return charge_slow(chan, task, deadline);
@@ -464,7 +465,7 @@ void kin_chan_close(struct kin_chan *chan)
 {
     if (!chan)
         return;
-    kin__entry_check_self();
+    kin__entry_turn_self();
     shut(chan, KIN__CHAN_CLOSED);
 }
 
@@ -472,12 +473,13 @@ void kin_chan_abort(struct kin_chan *chan)
 {
     if (!chan)
         return;
-    kin__entry_check_self();
+    kin__entry_turn_self();
     shut(chan, KIN__CHAN_CLOSED | KIN__CHAN_ABORTED);
 }
 
 struct kin_chan *kin_chan_ref(struct kin_chan *chan)
 {
+    KIN__LAB_POINT();
     if (chan) {
         size_t old = kin__add_relaxed(&chan->refs, 1u); /* relaxed: the caller has one */
         KIN__CHECK(old != 0, "002:0: a reference was taken after the last one was given up");
@@ -489,7 +491,7 @@ void kin_chan_unref(struct kin_chan *chan)
 {
     if (!chan)
         return;
-    kin__entry_check_self();
+    kin__entry_check_gives();
     /* pairs with the other unrefs: the last one sees what was done with the others' */
     size_t old = kin__sub_acq_rel(&chan->refs, 1u);
     KIN__CHECK(old != 0, "002:0: more references were given up than taken");
@@ -499,6 +501,7 @@ void kin_chan_unref(struct kin_chan *chan)
 
 size_t kin_chan_len(const struct kin_chan *chan)
 {
+    KIN__LAB_POINT();
     return chan ? kin__chan_count(chan) : 0;
 }
 
@@ -509,6 +512,7 @@ size_t kin_chan_cap(const struct kin_chan *chan)
 
 bool kin_chan_is_closed(const struct kin_chan *chan)
 {
+    KIN__LAB_POINT();
     return !chan || (kin__chan_state(chan) & KIN__CHAN_CLOSED);
 }
 
@@ -517,23 +521,25 @@ int kin_chan_create(struct kin_chan **out, size_t item_size, size_t capacity)
     size_t slots, bytes;
     if (!out)
         return -EINVAL;
-    struct kin__task *task = kin__task_self();
-    if (task) {
-        kin__entry_check(task);
-        int rc = kin__op(task, KIN_CAP_CHANNEL, 0);
-        if (rc < 0)
-            return rc;
-    }
+    int rc = kin__item_enter_anywhere(0);
+    if (rc < 0)
+        return rc;
     if (!kin__item_measure(item_size, capacity, &slots, &bytes))
         return -EOVERFLOW;
+    struct kin__bill bill;
+    bool has_ring = capacity && bytes;
+    rc = kin__bill_take(&bill, kin__task_self(), sizeof(struct kin_chan) + (has_ring ? bytes : 0));
+    if (rc < 0)
+        return rc;
     struct kin_chan *chan = kin__heap_alloc_lines(sizeof(*chan));
-    if (!chan)
-        return -ENOMEM;
-    chan->ring = capacity && bytes ? kin__heap_alloc(bytes) : (unsigned char *)chan;
-    if (!chan->ring) {
+    if (chan)
+        chan->ring = has_ring ? kin__heap_alloc(bytes) : (unsigned char *)chan;
+    if (!chan || !chan->ring) {
         kin__heap_free_lines(chan);
+        kin__bill_give(bill);
         return -ENOMEM;
     }
+    chan->bill = bill;
     chan->item_size = (uint32_t)item_size;
     chan->capacity = capacity;
     chan->mask = slots - 1;

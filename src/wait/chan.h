@@ -7,6 +7,7 @@
 
 #include "base/lock.h"
 #include "park/waitq.h"
+#include "task/bill.h"
 
 #include <kin/chan.h>
 
@@ -32,6 +33,7 @@ struct kin_chan {
     size_t mask;         /* constant; slots of the ring - 1 */
     unsigned char *ring; /* constant; the channel itself when items need no room */
     kin__asize refs;     /* anyone */
+    struct kin__bill bill; /* constant */
 };
 
 /* The object is a struct kin_chan, io the item. Both complete with 0 or KIN_CLOSED. */

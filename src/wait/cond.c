@@ -115,7 +115,7 @@ void kin_cond_signal(struct kin_cond *cond)
     struct kin__claimed claimed;
     if (!cond)
         return;
-    kin__entry_check_self();
+    kin__entry_turn_self();
     kin__crowd_take(&of(cond)->crowd);
     if (kin__waitq_claim(&of(cond)->crowd.queue, &claimed))
         kin__wakes_add(&wakes, &claimed, 0);
@@ -127,7 +127,7 @@ void kin_cond_broadcast(struct kin_cond *cond)
 {
     if (!cond)
         return;
-    kin__entry_check_self();
+    kin__entry_turn_self();
     kin__crowd_take(&of(cond)->crowd);
     kin__crowd_wake_all(&of(cond)->crowd, 0);
 }

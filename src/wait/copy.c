@@ -7,6 +7,9 @@
  *     others, the first 64 KiB      a buffer      most copies are short: two calls, no descriptors
  *     others, what comes after      two splices   through a pipe of our own
  *
+ * A descriptor that blocks, because the program opened it so, is moved to and from by splice if it
+ * is a pipe, else by the buffer: the other calls of the kernel would wait for it.
+ *
  * Which way works is found out by trying: the kernel answers -EINVAL, and the next one is tried.
  * The buffer works always. A step of a splice that is not ready does not say which of the two ends
  * is the reason; both are looked at, and only one that is not ready is waited for: an event of one
@@ -14,6 +17,7 @@
  */
 #include <kin/reader.h>
 
+#include "plat/plat.h"
 #include "sched/entry.h"
 #include "task/budget.h"
 #include "wait/poll.h"
@@ -33,10 +37,11 @@ struct copy {
     uint64_t left;           /* of what may be copied */
     struct kin_copied done;
     kin_time deadline;       /* of each wait ... */
-    kin_time until;          /* ... and of the whole; one that was over before it begins is none */
+    kin_time until;          /* ... and of the whole; 0 is none: nothing is waited for */
     unsigned needs;          /* capabilities */
     enum way way;
-    bool has_no_pipe;        /* it was tried: the buffer it is */
+    bool blocks;             /* one of the two would wait in the kernel */
+    bool has_no_pipe;        /* it was tried, or may not be: the buffer it is */
     unsigned idle;
     size_t held, at;         /* taken and not given: in the buffer from at on, or in the pipe */
     char *buf;               /* NULL: not needed yet */
@@ -113,7 +118,7 @@ static int step_direct(struct copy *copy)
     if (got == -EAGAIN)
         return wait_either(copy);
     if (got == -EINVAL || got == -ENOSYS) {
-        copy->way = copy->way == SPLICE ? SENDFILE : THROUGH_BUFFER;
+        copy->way = copy->way == SPLICE && !copy->blocks ? SENDFILE : THROUGH_BUFFER;
         return 1;
     }
     return (int)got;
@@ -128,7 +133,7 @@ static int64_t take(struct copy *copy)
     int fd = copy->from.fd;
     int64_t got = copy->way == THROUGH_PIPE
                       ? kin__fd_splice(copy->pipe[1], fd, step_size(copy, STEP))
-                      : kin__fd_read(fd, copy->buf, step_size(copy, BUFFER));
+                      : kin__fd_read_some(&copy->from, copy->buf, step_size(copy, BUFFER));
     kin__fd_leave(&copy->from);
     return got;
 }
@@ -138,8 +143,9 @@ static int64_t give(struct copy *copy)
     if (!kin__fd_enter(&copy->to))
         return KIN_CLOSED;
     int fd = copy->to.fd;
-    int64_t got = copy->way == THROUGH_PIPE ? kin__fd_splice(fd, copy->pipe[0], copy->held)
-                                            : kin__fd_write(fd, copy->buf + copy->at, copy->held);
+    int64_t got = copy->way == THROUGH_PIPE
+                      ? kin__fd_splice(fd, copy->pipe[0], copy->held)
+                      : kin__fd_write_some(&copy->to, copy->buf + copy->at, copy->held);
     kin__fd_leave(&copy->to);
     return got;
 }
@@ -219,12 +225,29 @@ static int run(struct copy *copy, struct kin__task *task)
             continue;
         }
         rc = kin__op(task, KIN__COST_SYSCALL | copy->needs, copy->deadline);
-        if (rc == 0 && copy->until != KIN_NEVER && kin_now() >= copy->until)
+        if (rc == 0 && copy->done.taken && copy->until != KIN_NEVER &&
+            kin__clock_now() >= copy->until)
             rc = KIN_TIMEOUT; /* bytes that never stop coming do not keep it going */
         if (rc == 0)
             rc = copy->way <= SENDFILE ? step_direct(copy) : step_taking(copy);
     }
     return rc < 0 ? rc : 0;
+}
+
+static bool is_moved_by_splice(const struct kin__fd *fd)
+{
+    return fd->manner == KIN__FD_FREE || fd->manner == KIN__FD_PIPE;
+}
+
+/* 0, or why nothing can be copied: the buffer would be given only after a byte was taken. */
+static int choose_way(struct copy *copy)
+{
+    copy->blocks = copy->to.manner != KIN__FD_FREE || copy->from.manner != KIN__FD_FREE;
+    copy->has_no_pipe = copy->blocks;
+    if (is_moved_by_splice(&copy->to) && is_moved_by_splice(&copy->from))
+        return 0;
+    copy->way = THROUGH_BUFFER;
+    return copy->left ? kin__fd_takes(copy->to.fd) : 0;
 }
 
 int kin_copy(int to, int from, uint64_t max, struct kin_copied *done, kin_time deadline)
@@ -235,12 +258,14 @@ int kin_copy(int to, int from, uint64_t max, struct kin_copied *done, kin_time d
     if (task) {
         kin__entry_check(task);
         copy.until = kin__deadline_of(task, deadline);
-        if (copy.until <= kin_now())
+        if (copy.until == 0)
             copy.until = KIN_NEVER;
         copy.needs = kin__fd_needs(task, from) | kin__fd_needs(task, to);
         rc = kin__fd_begin_try(from, &copy.from);
         if (rc == 0)
             rc = kin__fd_begin_try(to, &copy.to);
+        if (rc == 0)
+            rc = choose_way(&copy);
         if (rc == 0)
             rc = run(&copy, task);
     }

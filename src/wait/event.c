@@ -80,7 +80,7 @@ void kin_event_set(struct kin_event *event)
 {
     if (!event)
         return;
-    kin__entry_check_self();
+    kin__entry_turn_self();
     kin__crowd_take(&of(event)->crowd);
     /* pairs with the acquire in event_try: who sees it sees the lock taken as well */
     kin__store_release(&of(event)->is_set, 1u);
@@ -91,7 +91,7 @@ void kin_event_reset(struct kin_event *event)
 {
     if (!event)
         return;
-    kin__entry_check_self();
+    kin__entry_turn_self();
     kin__crowd_take(&of(event)->crowd);
     kin__store_relaxed(&of(event)->is_set, 0u); /* relaxed: orders nothing */
     kin__crowd_give(&of(event)->crowd);

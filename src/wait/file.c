@@ -19,15 +19,18 @@
  *
  * What is in memory is copied on the worker in pieces, between which others run: a worker that
  * copies a gigabyte at once keeps its tasks waiting as a disk would. For the same reason the ring
- * is asked to leave large reads, and all writes, to a thread of the kernel.
+ * is asked to leave large reads, and all writes, to a thread of the kernel. What goes there goes in
+ * pieces, too: between two of them the task hears that it is cancelled, or that its time is over.
  */
 #include <kin/file.h>
 
 #include "plat/file.h"
 #include "sched/entry.h"
+#include "task/bill.h"
 #include "task/budget.h"
 #include "wait/offload.h"
 #include "wait/poll.h"
+#include "wait/timer.h"
 #include "wait/uring.h"
 
 #include <errno.h>
@@ -35,6 +38,7 @@
 
 #define INLINE_MAX ((size_t)1024 * 1024) /* bytes copied on the worker before others run */
 #define RING_INLINE_MAX ((size_t)128 * 1024) /* likewise by the kernel when it takes a call */
+#define CARRY_MAX ((size_t)8 * 1024 * 1024) /* bytes that somebody else moves in one go */
 #define ENTRIES_BYTES ((size_t)32 * 1024)
 
 enum verb { OPEN, READ, WRITE, SYNC, SYNC_DATA, TRUNCATE, RENAME, UNLINK, RMDIR, MKDIR, STAT,
@@ -321,6 +325,15 @@ static int64_t try_now(const struct request *request)
     return got;
 }
 
+/* Between two pieces: 0, or why the task does not go on. */
+static int hear(void)
+{
+    struct kin__task *task = kin__task_self();
+    int rc = kin__park_asked(task);
+    kin_time deadline = kin__deadline_of(task, KIN_NEVER);
+    return rc == 0 && deadline != KIN_NEVER && deadline <= kin__clock_now() ? KIN_TIMEOUT : rc;
+}
+
 /* Does what can be done without waiting, in pieces between which others run: how much in all; *got
  * is what came last. */
 static size_t transfer_now(struct request *request, int64_t *got)
@@ -336,9 +349,32 @@ static size_t transfer_now(struct request *request, int64_t *got)
         request->size -= (size_t)*got;
         if (KIN__LIKELY(request->size == 0))
             return done;
-        if ((size_t)*got == INLINE_MAX)
-            kin__worker_yield(kin__task_self());
+        if ((size_t)*got < INLINE_MAX)
+            continue;
+        kin__worker_yield(kin__task_self());
+        if ((*got = hear()) < 0)
+            return done;
     }
+}
+
+/* Has the rest moved by somebody who may wait, in pieces: how much, or why nothing. */
+static int64_t carry_pieces(struct request *request)
+{
+    size_t left = request->size, done = 0;
+    int64_t got;
+    do { /* ends: less is left each time, or the end is. A size of 0 is asked, too */
+        request->size = left < CARRY_MAX ? left : CARRY_MAX;
+        got = done ? hear() : 0;
+        if (got == 0)
+            got = carry_out(request);
+        if (got > 0) {
+            done += (size_t)got;
+            left -= (size_t)got;
+            request->into = (char *)request->into + got;
+            request->offset += got;
+        }
+    } while (got > 0 && (size_t)got == request->size && left > 0);
+    return done ? (int64_t)done : got;
 }
 
 /* A read or a write: at once as far as that goes, the rest by somebody who may wait. */
@@ -355,7 +391,7 @@ static ssize_t transfer(int fd, struct request *request)
     size_t done = transfer_now(request, &got);
     if (KIN__UNLIKELY(got == -EAGAIN || got == -ENOTSUP)) {
         request->is_for_thread = got == -ENOTSUP;
-        got = carry_out(request);
+        got = carry_pieces(request);
         done += got > 0 ? (size_t)got : 0;
     }
     return done ? (ssize_t)done : (ssize_t)got;
@@ -426,6 +462,7 @@ int kin_fstat(int fd, struct stat *out)
 /* ---- directories ---- */
 
 struct kin_dir {
+    struct kin__bill bill; /* constant */
     int fd;
     size_t at, end; /* what is left in bytes */
     _Alignas(8) char bytes[ENTRIES_BYTES];
@@ -438,15 +475,20 @@ int kin_opendir(const char *path, struct kin_dir **out)
     int rc = begin();
     if (rc < 0)
         return rc;
-    struct kin_dir *dir = kin__heap_alloc(sizeof(*dir));
-    if (!dir)
-        return -ENOMEM;
-    rc = open_file(path, O_RDONLY | O_DIRECTORY, 0, &dir->fd);
+    struct kin__bill bill;
+    rc = kin__bill_take(&bill, kin__task_self(), sizeof(struct kin_dir));
     if (rc < 0)
+        return rc;
+    struct kin_dir *dir = kin__heap_alloc(sizeof(*dir));
+    rc = dir ? open_file(path, O_RDONLY | O_DIRECTORY, 0, &dir->fd) : -ENOMEM;
+    if (rc < 0) {
         kin__heap_free(dir);
-    else
-        *out = dir;
-    return rc;
+        kin__bill_give(bill);
+        return rc;
+    }
+    dir->bill = bill;
+    *out = dir;
+    return 0;
 }
 
 /* Reads the next entries: how many bytes, 0 at the end. */
@@ -495,5 +537,6 @@ void kin_closedir(struct kin_dir *dir)
     if (!dir)
         return;
     (void)kin_close(dir->fd);
+    kin__bill_give(dir->bill);
     kin__heap_free(dir);
 }

@@ -76,7 +76,7 @@ void kin_group_add(struct kin_group *group, size_t n)
 {
     if (!group)
         return;
-    kin__entry_check_self();
+    kin__entry_turn_self();
     kin__crowd_take(&of(group)->crowd);
     if (KIN__UNLIKELY(n > SIZE_MAX - of(group)->left))
         kin__owner_misuse("kin_group_add", "a group counts to at most SIZE_MAX", group, 0);
@@ -88,7 +88,7 @@ void kin_group_done(struct kin_group *group)
 {
     if (!group)
         return;
-    kin__entry_check_self();
+    kin__entry_turn_self();
     kin__crowd_take(&of(group)->crowd);
     if (KIN__UNLIKELY(of(group)->left == 0))
         kin__owner_misuse("kin_group_done", "no more are done than were added", group, 0);

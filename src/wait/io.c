@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reading and writing descriptors: try, wait, try again.
+ *
+ * A socket or a pipe takes and gives no more than it holds, and then the task waits, hears that it
+ * is cancelled and looks at its deadline. A file or a device never says that it would wait: it is
+ * moved in pieces, and between two of them others run and the task hears and looks.
  */
 #include <kin/io.h>
 
@@ -8,12 +12,14 @@
 #include "sched/entry.h"
 #include "task/budget.h"
 #include "wait/poll.h"
+#include "wait/timer.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <sys/uio.h>
 
 #define PARTS_MAX 1024 /* what the system takes in one call */
+#define PIECE ((size_t)1024 * 1024) /* what is moved to or from a file before others run */
 
 /* What is done to a call is written once and compiled once for each kind of call. */
 #define INLINE static inline __attribute__((always_inline))
@@ -32,45 +38,47 @@ struct call {
     int64_t *offset;
 };
 
-typedef int64_t make_fn(const struct call *call, int fd);
+typedef int64_t make_fn(const struct call *call, const struct kin__fd *fd);
 
-INLINE int64_t make_read(const struct call *call, int fd)
+INLINE int64_t make_read(const struct call *call, const struct kin__fd *fd)
 {
-    return kin__fd_read(fd, call->to, call->size);
+    return kin__fd_read_some(fd, call->to, call->size);
 }
 
-INLINE int64_t make_receive(const struct call *call, int fd)
+INLINE int64_t make_receive(const struct call *call, const struct kin__fd *fd)
 {
-    return kin__direct_receive(fd, call->to, call->size);
+    return kin__direct_receive(fd->fd, call->to, call->size);
 }
 
-INLINE int64_t make_write(const struct call *call, int fd)
+INLINE int64_t make_write(const struct call *call, const struct kin__fd *fd)
 {
-    return kin__direct_write(fd, call->from, call->size);
+    return KIN__LIKELY(fd->manner == KIN__FD_FREE)
+               ? kin__direct_write(fd->fd, call->from, call->size)
+               : kin__fd_write_some(fd, call->from, call->size);
 }
 
-INLINE int64_t make_readv(const struct call *call, int fd)
+INLINE int64_t make_readv(const struct call *call, const struct kin__fd *fd)
 {
-    return kin__fd_readv(fd, call->parts, (int)call->size);
+    return kin__fd_readv_shared(fd, call->parts, (int)call->size);
 }
 
-INLINE int64_t make_writev(const struct call *call, int fd)
+INLINE int64_t make_writev(const struct call *call, const struct kin__fd *fd)
 {
-    return kin__fd_writev(fd, call->parts, (int)call->size);
+    return kin__fd_writev_shared(fd, call->parts, (int)call->size);
 }
 
-INLINE int64_t make_sendfile(const struct call *call, int fd)
+INLINE int64_t make_sendfile(const struct call *call, const struct kin__fd *fd)
 {
     if (KIN__UNLIKELY(!kin__fd_enter(call->file)))
         return KIN_CLOSED;
-    int64_t got = kin__fd_sendfile(fd, call->file->fd, call->offset, call->size);
+    int64_t got = kin__fd_sendfile_shared(fd, call->file->fd, call->offset, call->size);
     kin__fd_leave(call->file);
     return got;
 }
 
-INLINE int64_t make_look(const struct call *call, int fd)
+INLINE int64_t make_look(const struct call *call, const struct kin__fd *fd)
 {
-    return kin__fd_look(fd, call->bit);
+    return kin__fd_look(fd->fd, call->bit);
 }
 
 /* What every operation begins with: the task's door, its budget, the descriptor. needs: what the
@@ -95,7 +103,7 @@ INLINE int64_t attempt(const struct kin__fd *fd, make_fn *make, const struct cal
 {
     if (KIN__UNLIKELY(!kin__fd_enter(fd)))
         return KIN_CLOSED;
-    int64_t got = make(call, fd->fd);
+    int64_t got = make(call, fd);
     kin__fd_leave(fd);
     return got;
 }
@@ -132,6 +140,56 @@ INLINE int64_t perform_read(struct kin__fd *fd, make_fn *make, const struct call
     return got;
 }
 
+/* ---- pieces ---- */
+
+/* How much of size bytes one call moves. */
+INLINE size_t piece_of(int fd, size_t size)
+{
+    return KIN__LIKELY(size <= PIECE) || kin__fd_kind(fd) == KIN__FD_KIND_SOCKET ? size : PIECE;
+}
+
+/* How many of the parts one call moves; 0: the first that is not empty is too much alone, and at
+ * *at then. */
+static int parts_of_piece(int fd, const struct iovec *parts, int *at, int count)
+{
+    size_t left = PIECE;
+    for (int i = *at; i < count; i++) {
+        if (KIN__LIKELY(parts[i].iov_len <= left)) {
+            left -= parts[i].iov_len;
+            continue;
+        }
+        if (kin__fd_kind(fd) == KIN__FD_KIND_SOCKET)
+            break;
+        if (left < PIECE)
+            return i - *at;
+        *at = i;
+        return 0;
+    }
+    return count - *at;
+}
+
+/* After a call that has moved got bytes, more being left: whenever as much as a piece was moved
+ * since, the others get a turn. got, or why the operation ends here. */
+INLINE int64_t take_turn(int number, size_t *since, int64_t got, kin_time deadline)
+{
+    *since += got > 0 ? (size_t)got : 0;
+    if (KIN__LIKELY(*since < PIECE) || got < 0)
+        return got;
+    struct kin__task *task = kin__task_self();
+    *since = 0;
+    int rc = kin__op(task, KIN__COST_SYSCALL | kin__fd_needs(task, number), deadline);
+    if (rc == 0)
+        kin__worker_yield(task);
+    if (rc == 0)
+        rc = kin__park_asked(task);
+    deadline = kin__deadline_of(task, deadline);
+    if (rc == 0 && deadline != 0 && deadline != KIN_NEVER && kin__clock_now() >= deadline)
+        rc = KIN_TIMEOUT; /* deadline 0 means only that nothing is waited for */
+    return rc < 0 ? rc : got;
+}
+
+/* ---- calls ---- */
+
 ssize_t kin_read(int number, void *buf, size_t size, kin_time deadline)
 {
     struct kin__fd fd;
@@ -140,6 +198,7 @@ ssize_t kin_read(int number, void *buf, size_t size, kin_time deadline)
     int rc = begin(number, deadline, &fd);
     if (rc < 0)
         return rc;
+    size = piece_of(number, size);
     struct call call = {KIN__READY_READ, {.to = buf}, size, NULL};
     /* nothing is read without a wait by read(2), but not by recv(2) */
     return (ssize_t)(kin__fd_is(&fd, KIN__FD_TCP) && size
@@ -155,24 +214,32 @@ ssize_t kin_readv(int number, const struct iovec *parts, int count, kin_time dea
     int rc = begin(number, deadline, &fd);
     if (rc < 0)
         return rc;
+    int at = 0, few = parts_of_piece(number, parts, &at, count);
+    if (KIN__UNLIKELY(few == 0 && count)) {
+        struct call call = {KIN__READY_READ, {.to = parts[at].iov_base}, PIECE, NULL};
+        return (ssize_t)perform_read(&fd, make_read, &call, PIECE, deadline);
+    }
     size_t size = 0;
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < few; i++)
         size += parts[i].iov_len;
-    struct call call = {KIN__READY_READ, {.parts = parts}, (size_t)count, NULL};
+    struct call call = {KIN__READY_READ, {.parts = parts}, (size_t)few, NULL};
     return (ssize_t)perform_read(&fd, make_readv, &call, size, deadline);
 }
 
 int kin_read_full(int number, void *buf, size_t size, size_t *done, kin_time deadline)
 {
     struct kin__fd fd;
-    size_t have = 0;
+    size_t have = 0, since = 0;
     int64_t got = KIN__UNLIKELY(!buf && size) ? -EINVAL : begin(number, deadline, &fd);
     while (got >= 0 && have < size) { /* ends: more is there each time, or the end is */
-        struct call call = {KIN__READY_READ, {.to = (char *)buf + have}, size - have, NULL};
-        got = perform_read(&fd, make_read, &call, size - have, deadline);
+        size_t piece = piece_of(number, size - have);
+        struct call call = {KIN__READY_READ, {.to = (char *)buf + have}, piece, NULL};
+        got = perform_read(&fd, make_read, &call, piece, deadline);
         if (got == 0)
             break;
         have += got > 0 ? (size_t)got : 0;
+        if (have < size)
+            got = take_turn(number, &since, got, deadline);
     }
     if (done)
         *done = have;
@@ -182,14 +249,17 @@ int kin_read_full(int number, void *buf, size_t size, size_t *done, kin_time dea
 int kin_write(int number, const void *buf, size_t size, size_t *done, kin_time deadline)
 {
     struct kin__fd fd;
-    size_t put = 0;
+    size_t put = 0, since = 0;
     int64_t got = KIN__UNLIKELY(!buf && size) ? -EINVAL : begin(number, deadline, &fd);
     while (got >= 0 && put < size) { /* ends: less is left each time */
-        struct call call = {KIN__READY_WRITE, {.from = (const char *)buf + put}, size - put, NULL};
+        size_t piece = piece_of(number, size - put);
+        struct call call = {KIN__READY_WRITE, {.from = (const char *)buf + put}, piece, NULL};
         got = perform(&fd, make_write, &call, deadline);
         put += got > 0 ? (size_t)got : 0;
         if (KIN__UNLIKELY(got == 0))
             got = -EIO; /* a write that writes nothing would go on for ever */
+        if (put < size)
+            got = take_turn(number, &since, got, deadline);
     }
     if (done)
         *done = put;
@@ -201,14 +271,14 @@ static int64_t write_rest(struct kin__fd *fd, const struct iovec *part, size_t s
                           kin_time deadline)
 {
     struct call call = {KIN__READY_WRITE, {.from = (const char *)part->iov_base + skip},
-                        part->iov_len - skip, NULL};
+                        piece_of(fd->fd, part->iov_len - skip), NULL};
     return perform(fd, make_write, &call, deadline);
 }
 
 int kin_writev(int number, const struct iovec *parts, int count, size_t *done, kin_time deadline)
 {
     struct kin__fd fd;
-    size_t put = 0, skip = 0; /* skip: of the first part that is left */
+    size_t put = 0, since = 0, skip = 0; /* skip: of the first part that is left */
     if (done)
         *done = 0;
     if (count < 0 || count > PARTS_MAX || (count && !parts))
@@ -216,9 +286,10 @@ int kin_writev(int number, const struct iovec *parts, int count, size_t *done, k
     int64_t got = begin(number, deadline, &fd);
     int at = 0;
     while (got >= 0 && at < count) { /* ends: less is left each time */
-        struct call call = {KIN__READY_WRITE, {.parts = parts + at}, (size_t)(count - at), NULL};
-        got = skip ? write_rest(&fd, &parts[at], skip, deadline)
-                   : perform(&fd, make_writev, &call, deadline);
+        int few = skip ? 1 : parts_of_piece(number, parts, &at, count);
+        struct call call = {KIN__READY_WRITE, {.parts = parts + at}, (size_t)few, NULL};
+        got = skip || few == 0 ? write_rest(&fd, &parts[at], skip, deadline)
+                                : perform(&fd, make_writev, &call, deadline);
         size_t left = got > 0 ? (size_t)got : 0;
         put += left;
         while (at < count && left >= parts[at].iov_len - skip) { /* ends: one part fewer */
@@ -228,6 +299,8 @@ int kin_writev(int number, const struct iovec *parts, int count, size_t *done, k
         skip += left;
         if (KIN__UNLIKELY(got == 0 && at < count))
             got = -EIO; /* as above; empty parts are gone by now */
+        if (at < count)
+            got = take_turn(number, &since, got, deadline);
     }
     if (done)
         *done = put;
@@ -237,18 +310,21 @@ int kin_writev(int number, const struct iovec *parts, int count, size_t *done, k
 int kin_sendfile(int to, int from, int64_t *offset, size_t size, size_t *done, kin_time deadline)
 {
     struct kin__fd fd, file;
-    size_t put = 0;
+    size_t put = 0, since = 0;
     const struct kin__task *task = kin__task_self();
     unsigned needs = task ? kin__fd_needs(task, from) : 0;
     int64_t got = begin_with(to, needs, deadline, &fd);
     if (got == 0)
         got = kin__fd_begin_try(from, &file);
     while (got >= 0 && put < size) { /* ends: less is left each time, or the file ends */
-        struct call call = {KIN__READY_WRITE, {.file = &file}, size - put, offset};
+        size_t piece = size - put < PIECE ? size - put : PIECE;
+        struct call call = {KIN__READY_WRITE, {.file = &file}, piece, offset};
         got = perform(&fd, make_sendfile, &call, deadline);
         if (got == 0)
             break;
         put += got > 0 ? (size_t)got : 0;
+        if (put < size)
+            got = take_turn(to, &since, got, deadline);
     }
     if (done)
         *done = put;

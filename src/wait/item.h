@@ -9,6 +9,7 @@
 #include "base/bits.h"
 #include "sched/entry.h"
 #include "sched/sched.h"
+#include "task/bill.h"
 #include "task/budget.h"
 
 #include <kin/status.h>
@@ -63,11 +64,7 @@ static inline int kin__item_enter(kin_time deadline)
  * something, which does not even do that, costs 0, using it KIN__COST_CHANNEL. */
 static inline int kin__item_enter_anywhere(unsigned cost)
 {
-    struct kin__task *task = kin__task_self();
-    if (KIN__UNLIKELY(!task))
-        return 0;
-    kin__entry_check(task);
-    return kin__op(task, KIN_CAP_CHANNEL | cost, cost ? KIN_NEVER : 0);
+    return kin__entry_begin_anywhere(KIN_CAP_CHANNEL | cost, cost ? KIN_NEVER : 0);
 }
 
 /* Whether an operation tries before it parks: always, but in hard mode park those that may wait do

@@ -16,6 +16,7 @@
  */
 #include <kin/queue.h>
 
+#include "base/lab.h"
 #include "wait/queue.h"
 
 #include <errno.h>
@@ -68,6 +69,7 @@ int kin_mpsc_create(struct kin_mpsc **out, size_t item_size, size_t capacity)
 
 struct kin_mpsc *kin_mpsc_ref(struct kin_mpsc *queue)
 {
+    KIN__LAB_POINT();
     kin__queue_ref(queue_of(queue));
     return queue;
 }
@@ -84,6 +86,7 @@ void kin_mpsc_close(struct kin_mpsc *queue)
 
 size_t kin_mpsc_len(const struct kin_mpsc *queue)
 {
+    KIN__LAB_POINT();
     return queue ? kin__queue_len(queue_of(queue)) : 0;
 }
 
@@ -94,5 +97,6 @@ size_t kin_mpsc_cap(const struct kin_mpsc *queue)
 
 bool kin_mpsc_is_closed(const struct kin_mpsc *queue)
 {
+    KIN__LAB_POINT();
     return !queue || kin__queue_is_closed(queue_of(queue));
 }

@@ -267,6 +267,7 @@ static __attribute__((noinline)) void unlock_slow(struct kin_mutex *mutex, struc
 
 void kin_mutex_unlock(struct kin_mutex *mutex)
 {
+    KIN__LAB_POINT();
     struct kin__task *task = kin__task_self();
     if (KIN__LIKELY(mutex && task && give(of(mutex), kin__owner_of(task))))
         kin__owner_lose(task);

@@ -8,7 +8,9 @@
  */
 #include <kin/net.h>
 
+#include "plat/plat.h"
 #include "sched/entry.h"
+#include "sched/report.h"
 #include "sched/sched.h"
 #include "task/budget.h"
 #include "wait/address.h"
@@ -96,14 +98,14 @@ static int listen_at(const struct kin__sockaddr *address, const struct kin_liste
     return rc;
 }
 
-static bool are_sound(const struct kin_listen_options *options)
+static bool are_sound(const struct kin_listen_options *options, const char *call)
 {
-    return !options || (options->size == sizeof(*options) && options->backlog >= 0);
+    return !options || (KIN__SIZED(options, call, "LISTEN_OPTIONS") && options->backlog >= 0);
 }
 
 int kin_tcp_listen(const char *addr, const struct kin_listen_options *options, int *fd)
 {
-    if (!addr || !fd || !are_sound(options))
+    if (!addr || !fd || !are_sound(options, "kin_tcp_listen"))
         return -EINVAL;
     return open_at_first(listen_at, addr, options, fd);
 }
@@ -111,7 +113,7 @@ int kin_tcp_listen(const char *addr, const struct kin_listen_options *options, i
 int kin_unix_listen(const char *path, const struct kin_listen_options *options, int *fd)
 {
     struct kin__sockaddr address;
-    if (!path || !fd || !are_sound(options))
+    if (!path || !fd || !are_sound(options, "kin_unix_listen"))
         return -EINVAL;
     int rc = begin(KIN_NEVER);
     if (rc < 0)
@@ -152,7 +154,10 @@ static int accept_one(const struct kin__fd *fd)
 {
     if (!kin__fd_enter(fd))
         return KIN_CLOSED;
-    int conn = kin__socket_accept(fd->fd);
+    int conn = -EAGAIN; /* one that blocks is looked at: accept(2) cannot be told not to wait */
+    if (fd->manner == KIN__FD_FREE || !kin__socket_listens(fd->fd) ||
+        kin__fd_look(fd->fd, KIN__READY_READ) != 0)
+        conn = kin__socket_accept(fd->fd);
     unsigned kind = kin__fd_is(fd, KIN__FD_TCP) ? KIN__FD_TCP : 0;
     kin__fd_leave(fd);
     int rc = conn < 0 ? conn : kin__fd_opened_as(conn, kind);
@@ -246,7 +251,7 @@ static int wait_any(struct race *race, kin_time deadline)
         ones[i].bit = KIN__READY_WRITE;
         int rc = kin__fd_begin(race->fds[i], &ones[i].fd);
         if (rc == 0)
-            rc = kin__fd_prepare(&ones[i].fd, KIN__READY_WRITE);
+            rc = kin__fd_prepare(&ones[i].fd);
         if (rc < 0)
             return rc;
         cases[i].ops = &kin__fd_waitable;
@@ -271,7 +276,7 @@ static int run_race(struct race *race, kin_time deadline)
         if (!race->running)
             continue;
         has_more = race->next < race->count;
-        kin_time until = has_more ? kin_after(STAGGER_NS) : KIN_NEVER;
+        kin_time until = has_more ? kin__clock_after(STAGGER_NS) : KIN_NEVER;
         int rc = wait_any(race, until < deadline ? until : deadline);
         if (rc >= 0 && settle(race, (unsigned)rc))
             return 0;

@@ -128,12 +128,14 @@ static void lie_down_locked(struct slot *slot)
     kin__store_relaxed(&slot->wake, slot->pool->is_stopping); /* alone: written under the lock */
     kin__list_push_front(&slot->pool->idle, &slot->link);
     slot->pool->resting++;
+    kin__thread_passive(1); /* a thread that idles wakes nobody; a task that waits is counted */
 }
 
 /* The slot's thread ends. */
 static void end_locked(struct slot *slot)
 {
     kin__list_remove(&slot->link);
+    kin__thread_passive(-1);
     slot->pool->resting--;
     slot->pool->threads--;
     slot->state = ENDED;
@@ -207,6 +209,7 @@ static bool hand_over_locked(struct pool *pool, struct job *job, struct slot **o
         return false;
     struct slot *slot = KIN__CONTAINER_OF(pool->idle.next, struct slot, link);
     kin__list_remove(&slot->link);
+    kin__thread_passive(-1);
     pool->resting--;
     slot->state = BUSY;
     slot->job = job;

@@ -20,6 +20,7 @@
 #include "base/text.h"
 #include "park/park.h"
 #include "plat/plat.h"
+#include "sched/report.h"
 #include "sched/sched.h"
 
 #include <errno.h>
@@ -77,7 +78,7 @@ static void name_owner(struct kin__text *text, uint64_t owner)
     const struct kin__task *task = kin__task_find(owner);
     if (!task)
         task = kin__task_find(owner | ~KIN__OWNER_MASK);
-    kin__text_printf(text, "task %llu", (unsigned long long)owner);
+    kin__task_say_id(text, task ? kin__task_id(task) : owner);
     if (task && !is_noted(owner))
         kin__text_printf(text, " (%s)", kin__task_name(task));
     else
@@ -101,26 +102,7 @@ _Noreturn void kin__owner_misuse(const char *call, const char *rule, const void 
         kin__text_str(&text, ", held by ");
         name_owner(&text, owner);
     }
-    KIN__LAB_ABORT(memory);
-    kin__text_end_line(&text);
-    kin__plat_write(2, memory, text.len);
-    kin__plat_abort();
-}
-
-/* As kin__report of the floor above: to whoever asked for reports, or to standard error. */
-static void report(struct kin__sched *sched, int status, uint64_t task, const char *words)
-{
-    if (sched->config.on_report) {
-        struct kin_report about = {status, task, words};
-        sched->config.on_report(&about, sched->config.report_arg);
-        return;
-    }
-    char memory[TEXT_BYTES];
-    struct kin__text line;
-    kin__text_init(&line, memory, sizeof(memory));
-    kin__text_printf(&line, "kin: %s: %s", kin_status_name(status), words);
-    kin__text_end_line(&line);
-    kin__plat_write(2, memory, line.len);
+    kin__report_abort(task, &text);
 }
 
 void kin__owner_report(const char *what, const void *object, uint64_t owner)
@@ -129,11 +111,11 @@ void kin__owner_report(const char *what, const void *object, uint64_t owner)
     struct kin__text text;
     struct kin__task *task = kin__task_self();
     kin__text_init(&text, memory, sizeof(memory));
-    kin__text_printf(&text, "%s %p is broken: its owner, task %llu, has ended without unlocking it",
-                     what, (void *)(uintptr_t)object, (unsigned long long)owner);
-    kin__text_str(&text, "; found by ");
+    kin__text_printf(&text, "%s %p is broken: its owner, ", what, (void *)(uintptr_t)object);
+    kin__task_say_id(&text, owner);
+    kin__text_str(&text, ", has ended without unlocking it; found by ");
     kin__task_say(&text, task);
-    report(kin__task_sched(task), -EOWNERDEAD, owner, memory);
+    kin__report(kin__task_sched(task), -EOWNERDEAD, owner, memory);
 }
 
 /* Ends the wait of a frame's task if it is one for a lock. */
@@ -169,6 +151,6 @@ void kin__owner_abandon(struct kin__task *task)
     kin__task_say(&text, task);
     kin__text_printf(&text, ", has ended and still holds %u lock%s", count, count > 1 ? "s" : "");
     if (is_known)
-        report(kin__task_sched(task), -EOWNERDEAD, kin__task_id(task), memory);
+        kin__report(kin__task_sched(task), -EOWNERDEAD, kin__task_id(task), memory);
     kin__frame_each(look_again, NULL);
 }

@@ -174,7 +174,7 @@ int kin__fd_begin_slow(int fd, struct kin__fd *out)
         return KIN_UNSUPPORTED;
     struct kin__fd_entry *entry = entry_of(fd);
     if (!entry) {
-        int rc = kin__fd_unblock(fd); /* -EBADF unless there is such a descriptor */
+        int rc = kin__fd_manner(fd); /* -EBADF unless there is such a descriptor */
         return rc < 0 ? rc : (uint32_t)fd / KIN__FD_CHUNK >= KIN__FD_CHUNKS ? -EMFILE : -ENOMEM;
     }
     uint64_t state = kin__load_acquire(&entry->state); /* pairs with forget_locked */
@@ -183,9 +183,10 @@ int kin__fd_begin_slow(int fd, struct kin__fd *out)
     out->fd = fd;
     out->generation = (uint32_t)(state >> 32);
     out->entry = entry;
-    out->is_user = false;
     kin__fd_look_again(out);
-    return state & KIN__FD_OURS ? 0 : kin__fd_unblock(fd);
+    int manner = state & KIN__FD_OURS ? KIN__FD_FREE : kin__fd_manner(fd);
+    out->manner = (uint8_t)manner;
+    return manner < 0 ? manner : 0;
 }
 
 int kin__fd_begin(int fd, struct kin__fd *out)
@@ -205,10 +206,9 @@ unsigned kin__fd_needs_slow(int fd)
 }
 
 #ifdef KIN__LAB /* whoever makes something happen tells of it: kin__poll_tell */
-int kin__fd_prepare(struct kin__fd *fd, unsigned bits)
+int kin__fd_prepare(struct kin__fd *fd)
 {
     bool is_known = kin__load_relaxed(&fd->entry->poller); /* alone: there is one thread */
-    (void)bits;
     if (is_known && kin__fd_is(fd, KIN__FD_OURS))
         return 0;
     kin__store_relaxed(&fd->entry->poller, 1u); /* alone: as above */
@@ -225,22 +225,7 @@ void kin__poll_forget(int fd)
         memset(entry, 0, sizeof(*entry));
 }
 #else
-/* A watch of a foreign descriptor is used by whoever has prepared and not released. rc: how it
- * went; if not well, one direction may be watched all the same. */
-static void use_locked(struct kin__fd *fd, int rc)
-{
-    /* relaxed: under the lock */
-    if (fd->is_user || (kin__load_relaxed(&fd->entry->state) & KIN__FD_OURS))
-        return;
-    if (rc == 0) {
-        fd->is_user = true;
-        fd->entry->users++;
-    } else if (fd->entry->users == 0) {
-        kin__watcher_drop_locked(fd->fd, fd->entry);
-    }
-}
-
-int kin__fd_prepare(struct kin__fd *fd, unsigned bits)
+int kin__fd_prepare(struct kin__fd *fd)
 {
     struct kin__sched *sched = kin__worker_self()->sched;
     int rc = 0;
@@ -254,24 +239,11 @@ int kin__fd_prepare(struct kin__fd *fd, unsigned bits)
     if (is_closed_locked(fd))
         rc = KIN_CLOSED;
     else /* a system call under a lock, for most once: a kin_close must not come in between */
-        rc = kin__watcher_add_locked(watcher, fd, bits);
-    if (watcher->kind->is_once)
-        use_locked(fd, rc);
+        rc = kin__watcher_add_locked(watcher, fd);
     kin__lock_give(&fd->entry->lock, KIN__RANK_WAIT);
     return rc;
 }
 #endif
-
-void kin__fd_release_slow(struct kin__fd *fd)
-{
-    struct kin__fd_entry *entry = fd->entry;
-    fd->is_user = false;
-    kin__lock_take(&entry->lock, KIN__RANK_WAIT);
-    /* relaxed: under the lock. Else the number means something else, and nobody uses that yet */
-    if (kin__load_relaxed(&entry->state) >> 32 == fd->generation && --entry->users == 0)
-        kin__watcher_drop_locked(fd->fd, entry);
-    kin__lock_give(&entry->lock, KIN__RANK_WAIT);
-}
 
 /* Waits for one direction, or for both. */
 static int wait_one(const struct kin__fd *fd, unsigned bit, kin_time deadline)
@@ -300,25 +272,25 @@ int kin__fd_wait(struct kin__fd *fd, unsigned bits, kin_time deadline)
 {
     if (deadline == 0)
         return KIN_TIMEOUT;
-    int rc = kin__fd_prepare(fd, bits);
+    int rc = kin__fd_prepare(fd);
+    if (KIN__UNLIKELY(rc == -EPERM && fd->manner == KIN__FD_LOOK)) {
+        fd->manner = KIN__FD_FREE; /* nobody can wait for it: it is as a file is */
+        return (int)bits;
+    }
     if (rc < 0)
         return rc;
     kin__worker_outside(1);
     rc = bits == (KIN__READY_READ | KIN__READY_WRITE) ? wait_both(fd, deadline)
                                                       : wait_one(fd, bits, deadline);
     kin__worker_outside(-1);
-    kin__fd_release(fd);
     kin__fd_look_again(fd);
     return rc;
 }
 
 /* Nothing that is known of the number holds for what it means next; calls that are under way on
  * what it meant stay counted. */
-static void forget_locked(int fd, struct kin__fd_entry *entry, uint64_t kind)
+static void forget_locked(struct kin__fd_entry *entry, uint64_t kind)
 {
-    kin__watcher_drop_locked(fd, entry);
-    entry->is_pollable = false;
-    entry->users = 0;
     uint64_t state = kin__load_relaxed(&entry->state); /* relaxed: the exchange decides */
     uint64_t next;
     do {
@@ -345,7 +317,7 @@ int kin__fd_opened_as(int fd, unsigned kind)
         return (uint32_t)fd / KIN__FD_CHUNK >= KIN__FD_CHUNKS ? -EMFILE : -ENOMEM;
     }
     kin__lock_take(&entry->lock, KIN__RANK_WAIT);
-    forget_locked(fd, entry, KIN__FD_OURS | kind);
+    forget_locked(entry, KIN__FD_OURS | kind);
     kin__lock_give(&entry->lock, KIN__RANK_WAIT);
     return 0;
 }
@@ -353,9 +325,8 @@ int kin__fd_opened_as(int fd, unsigned kind)
 /* Closes under the lock: whoever gets the number from the system next finds the entry ready. */
 static int close_locked(int fd, struct kin__fd_entry *entry)
 {
-    kin__watcher_drop_locked(fd, entry); /* first: a watch may begin only now */
     int rc = kin__fd_close(fd);
-    forget_locked(fd, entry, 0);
+    forget_locked(entry, 0);
     return rc;
 }
 
@@ -370,7 +341,7 @@ int kin_close(int fd)
 {
     struct kin__fd_entry *entry = entry_of(fd);
     struct kin__wakes wakes = {0};
-    kin__entry_check_self();
+    kin__entry_check_gives();
     if (!entry)
         return fd < 0 ? -EBADF : kin__fd_close(fd);
     struct kin__watcher *watcher = kin__watcher_here();
@@ -386,18 +357,11 @@ int kin_close(int fd)
     kin__fd_wake_locked(&entry->writers, KIN_CLOSED, &wakes);
     /* The set would keep reporting a descriptor of which the program has a copy. relaxed: locked */
     if (watcher && kin__load_relaxed(&entry->poller) == watcher->number)
-        watcher->kind->unwatch(watcher->impl, fd, 0);
-    bool is_kept = kin__watcher_end_locked(fd, entry);
-    if (KIN__UNLIKELY(is_kept)) /* this is one more call that is under way */
-        (void)kin__add_acq_rel(&entry->state, 1u); /* pairs with kin__fd_leave */
-    else if ((state & KIN__FD_CALLS) == 0)
+        watcher->kind->unwatch(watcher->impl, fd);
+    if ((state & KIN__FD_CALLS) == 0)
         rc = close_locked(fd, entry);
     kin__lock_give(&entry->lock, KIN__RANK_WAIT);
     KIN__LAB_CLOSED();
     kin__wakes_run(&wakes);
-    if (KIN__UNLIKELY(is_kept)) {
-        kin__watcher_await(entry);
-        kin__fd_leave(&(struct kin__fd){.fd = fd, .entry = entry});
-    }
     return rc;
 }

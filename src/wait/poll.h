@@ -15,6 +15,8 @@
 
 #include <kin/time.h>
 
+#include <sys/uio.h>
+
 /* What is known of a number. Events are counted by direction, in steps of two: an operation
  * remembers the count before it tries, so that one that came since is not missed, whoever else
  * looks at the same descriptor. From the first event on that told of more than data (an end, an
@@ -34,11 +36,7 @@ struct kin__fd_entry {
     _Atomic(void *) stack;     /* something on the reader's stack, only to fetch that early */
     /* the other: those who found the place of the reader taken, */
     _Alignas(KIN__LINE) struct kin__waitq readers;
-    struct kin__waitq writers; /* and for writing; the rest is for pollers that tell once */
-    uint32_t watches[2];       /* the serial of the watch of a direction; 0: there is none */
-    uint32_t watchers[2];      /* the number of the poller that watches */
-    bool is_pollable;          /* it was watched once: it can be */
-    uint32_t users;            /* operations on a foreign descriptor that rely on watches of it */
+    struct kin__waitq writers; /* and for writing */
 } __attribute__((aligned(KIN__LINE)));
 
 #define KIN__FD_CALLS 0xffffffu      /* how many threads are in a system call on it */
@@ -53,7 +51,7 @@ struct kin__fd {
     uint32_t generation;
     struct kin__fd_entry *entry;
     uint32_t seen[2]; /* events of which the next try knows the result */
-    bool is_user;     /* it counts among those of the entry */
+    uint8_t manner;   /* enum kin__fd_manner: how a call on it is kept from blocking */
 };
 
 /* The table, in pieces that are made when a number in them is used. */
@@ -81,8 +79,8 @@ static inline void kin__fd_look_again(struct kin__fd *fd)
     fd->seen[1] = kin__load_acquire_quiet(&fd->entry->events[1]); /* pairs as above */
 }
 
-/* Begins an operation on a descriptor: one that kin did not open is made non-blocking. 0, -EBADF,
- * -EMFILE for a number beyond the table, -ENOMEM. */
+/* Begins an operation on a descriptor. 0, -EBADF, -EMFILE for a number beyond the table,
+ * -ENOMEM. */
 int kin__fd_begin(int fd, struct kin__fd *out);
 /* The same for callers that have not tried yet, and will before they wait. */
 int kin__fd_begin_slow(int fd, struct kin__fd *out);
@@ -95,7 +93,7 @@ static inline int kin__fd_begin_try(int fd, struct kin__fd *out)
     out->fd = fd;
     out->generation = (uint32_t)(state >> 32);
     out->entry = entry;
-    out->is_user = false;
+    out->manner = KIN__FD_FREE;
     kin__fd_look_again(out);
     return 0;
 }
@@ -155,6 +153,26 @@ static inline void kin__fd_leave(const struct kin__fd *fd)
 }
 #endif
 
+/* One call between enter and leave, without waiting, or as good as (wait/shared.c): how many bytes,
+ * or -errno. What belongs to others is left as it is. */
+int64_t kin__fd_readv_shared(const struct kin__fd *fd, const struct iovec *parts, int count);
+int64_t kin__fd_writev_shared(const struct kin__fd *fd, const struct iovec *parts, int count);
+int64_t kin__fd_sendfile_shared(const struct kin__fd *to, int from, int64_t *offset, size_t size);
+
+static inline int64_t kin__fd_read_some(const struct kin__fd *fd, void *buf, size_t size)
+{
+    return KIN__LIKELY(fd->manner == KIN__FD_FREE)
+               ? kin__fd_read(fd->fd, buf, size)
+               : kin__fd_readv_shared(fd, &(struct iovec){buf, size}, 1);
+}
+
+static inline int64_t kin__fd_write_some(const struct kin__fd *fd, const void *buf, size_t size)
+{
+    struct iovec part = {(void *)(uintptr_t)buf, size};
+    return KIN__LIKELY(fd->manner == KIN__FD_FREE) ? kin__fd_write(fd->fd, buf, size)
+                                                   : kin__fd_writev_shared(fd, &part, 1);
+}
+
 /* Whether the descriptor is of a kind, KIN__FD_TCP. */
 static inline bool kin__fd_is(const struct kin__fd *fd, unsigned kind)
 {
@@ -200,17 +218,8 @@ static inline void kin__fd_wake_readers_locked(struct kin__fd_entry *entry, int 
     entry->has_readers = false;
 }
 
-/* What must come before a wait by kin__wait_any: the kernel watches it for bits. A wait that ended
- * with an event needs it again. 0, KIN_CLOSED, -errno. */
-int kin__fd_prepare(struct kin__fd *fd, unsigned bits);
-/* What must come after the last such wait on a descriptor that the program has opened: it may close
- * it without telling, and then it must not be watched. */
-void kin__fd_release_slow(struct kin__fd *fd);
-static inline void kin__fd_release(struct kin__fd *fd)
-{
-    if (KIN__UNLIKELY(fd->is_user))
-        kin__fd_release_slow(fd);
-}
+/* What must come before a wait by kin__wait_any: the kernel watches it. 0, KIN_CLOSED, -errno. */
+int kin__fd_prepare(struct kin__fd *fd);
 /* One direction of a descriptor for kin__wait_any; completes with the ready bit or KIN_CLOSED.
  * Whoever waits counts itself meanwhile: kin__worker_outside. */
 struct kin__fd_case {

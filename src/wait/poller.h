@@ -19,11 +19,9 @@ struct kin__watcher {
     struct kin__poller *impl;
     uint32_t number; /* no other poller of the process ever has it */
 
-    kin__a32 watches;         /* directions that it watches and has not told of; about */
     kin__a32 files_state;     /* how calls on files are carried out; whoever starts it, once */
     struct kin__files *files; /* written before the state */
-    bool watches_no_files;    /* whoever polls: they must be watched again */
-    struct kin__list link;    /* among those of the process */
+    int files_error;          /* why there is none; likewise */
     /* whoever polls, which may be on the cold stack of a task that parks: not there */
     struct kin__ready ready[KIN__WATCHER_BATCH];
     struct kin__fd_entry *entries[KIN__WATCHER_BATCH]; /* theirs; while they are fetched */
@@ -47,18 +45,7 @@ static inline bool kin__watcher_has(const struct kin__watcher *watcher, const st
            kin__load_relaxed(&fd->entry->poller) == watcher->number; /* relaxed: as above */
 }
 
-/* Under the entry's lock: the kernel tells the poller about the descriptor, for bits at least. 0 or
- * -errno. */
-int kin__watcher_add_locked(struct kin__watcher *watcher, const struct kin__fd *fd, unsigned bits);
-/* Under the entry's lock: no poller tells any more of what tells once, and soon none keeps the
- * file. */
-void kin__watcher_drop_locked(int fd, struct kin__fd_entry *entry);
-/* The same for a descriptor that is being closed, with nobody in its queues. True: a poller keeps
- * the file until kin__watcher_await has returned. */
-bool kin__watcher_end_locked(int fd, struct kin__fd_entry *entry);
-/* Returns when no poller keeps the file. That is a matter of microseconds, unless the thread that
- * began a watch is in a call that cannot be interrupted, or does not get a CPU: then the file is
- * let go when it is through, and this waits for some milliseconds only. */
-void kin__watcher_await(struct kin__fd_entry *entry);
+/* Under the entry's lock: the kernel tells the poller about the descriptor. 0 or -errno. */
+int kin__watcher_add_locked(struct kin__watcher *watcher, const struct kin__fd *fd);
 
 #endif

@@ -16,7 +16,9 @@
  */
 #include "wait/process.h"
 
+#include "plat/plat.h"
 #include "sched/entry.h"
+#include "sched/report.h"
 #include "sched/sched.h"
 #include "task/budget.h"
 #include "wait/offload.h"
@@ -55,7 +57,8 @@ int kin__process_check(const char *const *argv, const struct kin_process_options
         return -EINVAL;
     if (!options)
         return 0;
-    if (options->size != sizeof(*options) || !is_stdio(&options->in, false) ||
+    if (!KIN__SIZED(options, "kin_process_start", "PROCESS_OPTIONS") ||
+        !is_stdio(&options->in, false) ||
         !is_stdio(&options->out, false) || !is_stdio(&options->err, true) ||
         (unsigned)options->group > KIN_PROCESS_SESSION || options->stop_signal < 0 ||
         options->stop_signal > 64 || options->grace < KIN_BRUTAL)
@@ -233,7 +236,7 @@ static bool look(struct kin_process *process)
 static int pause_for(int64_t ns, kin_time deadline, unsigned flags)
 {
     struct kin__timer timer;
-    kin__timer_init(&timer, kin_after(ns));
+    kin__timer_init(&timer, kin__clock_after(ns));
     return kin__wait_until(&kin__timer_waitable, &timer, NULL, deadline, flags);
 }
 
@@ -242,7 +245,7 @@ static int wait_some(struct kin__fd_case *one, int64_t *pause, kin_time deadline
 {
     struct kin__case cases[2];
     int status = 0;
-    int rc = one->fd.entry ? kin__fd_prepare(&one->fd, one->bit) : -EPERM;
+    int rc = one->fd.entry ? kin__fd_prepare(&one->fd) : -EPERM;
     if (rc == KIN_CLOSED)
         return 0; /* somebody has found it */
     if (rc < 0) {
@@ -317,16 +320,11 @@ static int send(struct kin_process *process, int signo)
 
 int kin_process_kill(struct kin_process *process, int signo)
 {
-    struct kin__task *task = kin__task_self();
     if (!process || signo < 0)
         return -EINVAL;
-    int rc = 0;
-    if (task) {
-        kin__entry_check(task);
-        rc = kin__op(task, KIN_CAP_PROCESS | KIN__COST_SYSCALL, KIN_NEVER);
-        if (rc == KIN_CANCELLED)
-            rc = 0; /* nothing is waited for here, and it may be what the task has to do last */
-    }
+    int rc = kin__entry_begin_anywhere(KIN_CAP_PROCESS | KIN__COST_SYSCALL, KIN_NEVER);
+    if (rc == KIN_CANCELLED)
+        rc = 0; /* nothing is waited for here, and it may be what the task has to do last */
     return rc < 0 ? rc : send(process, signo);
 }
 
@@ -352,7 +350,7 @@ void kin__process_end(struct kin_process *process)
     task->flags &= (uint16_t)~KIN__TASK_DEADLINE;
     (void)kin_process_close(process, 0); /* many programs end by that */
     if (!look(process) && process->grace && send(process, process->stop_signal) == 0)
-        (void)await(process, kin_after(process->grace), KIN__WAIT_SHIELDED);
+        (void)await(process, kin__clock_after(process->grace), KIN__WAIT_SHIELDED);
     if (!look(process)) {
         (void)send(process, SIGKILL);
         (void)await(process, KIN_NEVER, KIN__WAIT_DEAF); /* nobody survives that */
@@ -365,6 +363,7 @@ void kin__process_free(struct kin_process *process)
 {
     for (int i = 0; i < 3; i++)
         (void)kin_process_close(process, i);
+    kin__bill_give(process->bill);
     kin__heap_free(process);
 }
 
@@ -377,6 +376,7 @@ pid_t kin_process_pid(const struct kin_process *process)
 
 int kin_process_pipe(const struct kin_process *process_, int which)
 {
+    KIN__LAB_POINT();
     struct kin_process *process = (struct kin_process *)(uintptr_t)process_;
     if (!process || which < 0 || which > 2)
         return -EBADF;
@@ -390,7 +390,7 @@ int kin_process_close(struct kin_process *process, int which)
 {
     if (!process || which < 0 || which > 2)
         return -EBADF;
-    kin__entry_check_self();
+    kin__entry_turn_self();
     take_lock(process);
     int fd = process->pipes[which];
     process->pipes[which] = -1;

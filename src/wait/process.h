@@ -9,6 +9,7 @@
 
 #include "base/lock.h"
 #include "plat/process.h"
+#include "task/bill.h"
 #include "wait/poll.h"
 
 #include <kin/process.h>
@@ -28,6 +29,7 @@ struct kin_process {
     int64_t grace;           /* 0: none */
     uint64_t owner;          /* the task it belongs to, */
     uint32_t place;          /* and where among that one's cleanups */
+    struct kin__bill bill;   /* of the same task */
 };
 
 /* 0, or -EINVAL for what makes no sense; options may be NULL. */

@@ -21,6 +21,7 @@
  */
 #include "wait/query.h"
 
+#include "plat/plat.h"
 #include "sched/sched.h"
 #include "wait/poll.h"
 #include "wait/timer.h"
@@ -97,7 +98,7 @@ static int open_socket(struct asking *asking, struct ask *ask, bool is_stream)
     if (rc < 0)
         return rc;
     ask->fd = fd;
-    ask->until = kin_after((int64_t)asking->names->timeout_s * SECOND_NS);
+    ask->until = kin__clock_after((int64_t)asking->names->timeout_s * SECOND_NS);
     rc = kin__socket_connect(fd, server);
     return rc == -EINPROGRESS ? 0 : rc;
 }
@@ -271,7 +272,7 @@ static void tell_other(const struct ask *ask, struct ask *other, kin_time *patie
         *other->answer = *ask->answer;
         end(other, KIN__DNS_NOBODY);
     } else if (has_addresses(ask) && *patience == KIN_NEVER) {
-        *patience = kin_after(OTHER_KIND_NS);
+        *patience = kin__clock_after(OTHER_KIND_NS);
     }
 }
 
@@ -290,7 +291,7 @@ static int wait_any(struct asking *asking, kin_time until)
                                                                       : KIN__READY_READ;
         int rc = kin__fd_begin(ask->fd, &ones[count].fd);
         if (rc == 0)
-            rc = kin__fd_prepare(&ones[count].fd, ones[count].bit);
+            rc = kin__fd_prepare(&ones[count].fd);
         if (rc < 0)
             return rc;
         cases[count] = (struct kin__case){.ops = &kin__fd_waitable, .object = &ones[count]};
@@ -305,7 +306,7 @@ static int wait_any(struct asking *asking, kin_time until)
 /* Some moment came: gives up what is due. False: it was the caller's. */
 static bool on_time(struct asking *asking, kin_time deadline, kin_time patience)
 {
-    kin_time now = kin_now();
+    kin_time now = kin__clock_now();
     for (unsigned i = 0; i < KIN__QUERY_KINDS; i++) {
         struct ask *ask = &asking->asks[i];
         if (ask->fd < 0)

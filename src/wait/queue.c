@@ -116,6 +116,7 @@ static bool recv_locked(struct kin__queue *q, void *item, struct kin__wakes *wak
 
 static void destroy(struct kin__queue *q)
 {
+    kin__bill_give(q->bill);
     kin__heap_free(q->ring);
     kin__heap_free_lines(q);
 }
@@ -321,7 +322,7 @@ void kin__queue_close(struct kin__queue *q)
 {
     if (!q)
         return;
-    kin__entry_check_self();
+    kin__entry_turn_self();
     shut(q, false);
 }
 
@@ -337,7 +338,7 @@ void kin__queue_unref(struct kin__queue *q)
 {
     if (!q)
         return;
-    kin__entry_check_self();
+    kin__entry_check_gives();
     /* pairs with the other unrefs: the last one sees what was done with the others' */
     uint32_t old = kin__sub_acq_rel(&q->refs, 1u);
     KIN__CHECK(old != 0, "002:0: more references were given up than taken");
@@ -355,14 +356,19 @@ int kin__queue_create(struct kin__queue **out, size_t item_size, size_t capacity
         return rc;
     if (!kin__item_measure(item_size, capacity, &slots, &bytes))
         return -EOVERFLOW;
+    struct kin__bill bill;
+    rc = kin__bill_take(&bill, kin__task_self(), sizeof(struct kin__queue) + bytes);
+    if (rc < 0)
+        return rc;
     struct kin__queue *q = kin__heap_alloc_lines(sizeof(*q));
-    if (!q)
-        return -ENOMEM;
-    q->ring = kin__heap_alloc(bytes);
-    if (!q->ring) {
+    if (q)
+        q->ring = kin__heap_alloc(bytes);
+    if (!q || !q->ring) {
         kin__heap_free_lines(q);
+        kin__bill_give(bill);
         return -ENOMEM;
     }
+    q->bill = bill;
     q->mask = slots - 1;
     q->capacity = capacity;
     q->item_size = (uint32_t)item_size;

@@ -64,6 +64,7 @@ struct kin__queue {
     uint32_t item_size;
     bool is_single; /* one producer */
     kin__a32 refs;  /* not constant: anyone */
+    struct kin__bill bill;
 
     /* under the lock */
     _Alignas(KIN__LINE) struct kin__lock lock; /* rank WAIT */

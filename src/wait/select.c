@@ -187,7 +187,7 @@ static enum look look_at_fd(struct choice *choice, const struct kin_case *one, s
         rc = kin__fd_look(one->on.fd, room->fd.bit);
     }
     if (rc == 0)
-        rc = kin__fd_prepare(&room->fd.fd, room->fd.bit);
+        rc = kin__fd_prepare(&room->fd.fd);
     if (rc == 0)
         return IDLE;
     room->ops = rc > 0 ? &now_waitable : &failed_waitable;
@@ -439,7 +439,7 @@ static __attribute__((noinline)) int wait_outside(struct choice *choice, kin_tim
         struct kin__fd_case *room = &choice->rooms[rc].fd;
         int ready = kin__fd_look(one->on.fd, room->bit);
         if (ready == 0)
-            ready = kin__fd_prepare(&room->fd, room->bit);
+            ready = kin__fd_prepare(&room->fd);
         *status = ready < 0 ? ready : 0;
         if (ready != 0)
             break;
@@ -483,16 +483,6 @@ static inline __attribute__((always_inline)) int choose(struct choice *choice,
     return wait_for_one(choice, deadline);
 }
 
-/* Descriptors are no longer waited for. */
-static void release_fds(const struct choice *choice)
-{
-    for (uint32_t i = 0; i < choice->count; i++) {
-        struct room *room = &choice->rooms[i];
-        if (room->ops == &kin__fd_waitable && room->object)
-            kin__fd_release(&room->fd.fd);
-    }
-}
-
 /* The same with rooms, for a few. */
 static __attribute__((noinline)) int choose_with_rooms(struct choice *choice,
                                                        struct kin__task *task, kin_time deadline)
@@ -500,10 +490,7 @@ static __attribute__((noinline)) int choose_with_rooms(struct choice *choice,
     struct room rooms[SMALL];
     memset(rooms, 0, choice->count * sizeof(rooms[0]));
     choice->rooms = rooms;
-    int rc = choose(choice, task, deadline);
-    if (choice->is_outside)
-        release_fds(choice);
-    return rc;
+    return choose(choice, task, deadline);
 }
 
 /* The same with memory for many, and with rooms. */
@@ -521,8 +508,6 @@ static __attribute__((noinline)) int choose_of_many(struct choice *choice, struc
     choice->index = (uint16_t *)(void *)(memory + parks_bytes + rooms_bytes);
     choice->ready = choice->index + choice->count;
     int rc = choose(choice, task, deadline);
-    if (choice->is_outside)
-        release_fds(choice);
     kin__heap_free(memory);
     return rc;
 }

@@ -124,7 +124,7 @@ void kin_sem_release(struct kin_sem *sem, size_t n)
 {
     if (!sem)
         return;
-    kin__entry_check_self();
+    kin__entry_turn_self();
     kin__crowd_take(&of(sem)->crowd);
     if (KIN__UNLIKELY(n > SIZE_MAX - of(sem)->permits))
         kin__owner_misuse("kin_sem_release", "a semaphore holds at most SIZE_MAX permits", sem, 0);

@@ -296,7 +296,9 @@ static void listen(void *arg)
     while (!is_ending) { /* ends: with the last runtime that held one */
         uint64_t held = held_locked();
         give_lock();
+        kin__thread_passive(1); /* tasks that wait for a signal are counted; watchers only cancel */
         kin__signal_listen(held);
+        kin__thread_passive(-1);
         take_lock();
         deliver_locked();
     }

@@ -18,6 +18,7 @@
  */
 #include <kin/queue.h>
 
+#include "base/lab.h"
 #include "wait/queue.h"
 
 #include <errno.h>
@@ -101,6 +102,7 @@ int kin_spsc_create(struct kin_spsc **out, size_t item_size, size_t capacity)
 
 struct kin_spsc *kin_spsc_ref(struct kin_spsc *queue)
 {
+    KIN__LAB_POINT();
     kin__queue_ref(queue_of(queue));
     return queue;
 }
@@ -117,6 +119,7 @@ void kin_spsc_close(struct kin_spsc *queue)
 
 size_t kin_spsc_len(const struct kin_spsc *queue)
 {
+    KIN__LAB_POINT();
     return queue ? kin__queue_len(queue_of(queue)) : 0;
 }
 
@@ -127,5 +130,6 @@ size_t kin_spsc_cap(const struct kin_spsc *queue)
 
 bool kin_spsc_is_closed(const struct kin_spsc *queue)
 {
+    KIN__LAB_POINT();
     return !queue || kin__queue_is_closed(queue_of(queue));
 }

@@ -18,6 +18,7 @@
 #include "sched/entry.h"
 #include "sched/sched.h"
 #include "task/budget.h"
+#include "wait/duration.h"
 
 #include <errno.h>
 
@@ -250,6 +251,11 @@ int kin__wait_any_until(struct kin__case *cases, uint32_t count, kin_time deadli
         return kin__wait_as(task, cases, count, flags, status);
     struct kin__timer timer;
     worker->now = kin__clock_now();
+    if (KIN__UNLIKELY(deadline <= worker->now)) {
+        kin__duration_look(task, deadline, cases[0].ops->what);
+        worker = kin__worker_self(); /* a report is user's code */
+        worker->now = kin__clock_now();
+    }
     kin__timer_init(&timer, deadline);
     cases[count] = (struct kin__case){.ops = &kin__timer_waitable, .object = &timer};
     int rc = kin__wait_as(task, cases, count + 1, flags, status);
@@ -277,12 +283,14 @@ int kin__wait_until(const struct kin__waitable *ops, void *object, void *io, kin
 
 kin_time kin_now(void)
 {
+    KIN__LAB_READS_CLOCK();
     return kin__clock_now();
 }
 
 kin_time kin_after(int64_t ns)
 {
-    return kin__add_sat(kin__clock_now(), ns);
+    KIN__LAB_READS_CLOCK();
+    return kin__clock_after(ns);
 }
 
 int kin_sleep(kin_time deadline)
@@ -297,8 +305,10 @@ int kin_sleep(kin_time deadline)
     kin__timer_init(&timer, until);
     worker = kin__worker_self(); /* others may have run */
     worker->now = kin__clock_now();
-    if (deadline <= worker->now)
+    if (deadline <= worker->now) {
+        kin__duration_look(task, deadline, "kin_sleep");
         return 0;
+    }
     rc = kin__wait(&kin__timer_waitable, &timer, NULL, KIN__WAIT_TRIED);
     return rc == 0 && until < deadline ? KIN_TIMEOUT : rc;
 }

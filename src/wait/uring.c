@@ -23,8 +23,12 @@
  * time when it gives the lock, and the task runs on after it has taken it, or was woken after that.
  *
  * A result that nobody asked for, ECANCELED or EINTR, comes when the thread that began the call
- * ends meanwhile: the call is made again. A runtime has no calls under way when it ends, because
- * its tasks are over.
+ * ends meanwhile: the call is made again, once. It comes again and again where the kernel can have
+ * no more threads, on one of which it does what may wait: then the call is somebody else's. There
+ * may also be no result at all for such a call. So one without a result after a while is asked
+ * back: if it runs it goes on, and if it has not begun it is somebody else's, too.
+ *
+ * A runtime has no calls under way when it ends, because its tasks are over.
  *
  * Several threads may reap at once: results are taken under a lock, and each is for one op.
  */
@@ -42,7 +46,11 @@
 #define CALLS 64u    /* places: each call is handed over at once */
 #define RESULTS 512u
 #define FLYING_MAX (RESULTS / 4) /* a call and what cancels it have a result each */
+#define TRIES 2u     /* of a call that the kernel gives up by itself */
+#define STALL_NS INT64_C(250000000) /* when a call is asked back: long for a disk */
 #define BATCH 16u    /* small: polling may happen on the stack of a task that parks */
+
+static kin__ai64 patience_ns = STALL_NS;
 
 struct kin__files {
     struct kin__uring ring;
@@ -88,6 +96,11 @@ int kin__files_fd(const struct kin__files *files)
 bool kin__files_has(const struct kin__files *files, enum kin__uring_verb verb)
 {
     return kin__uring_has(&files->ring, verb);
+}
+
+void kin__files_patience(int64_t ns)
+{
+    kin__store_relaxed(&patience_ns, ns); /* relaxed: a limit */
 }
 
 /* ---- results ---- */
@@ -180,12 +193,17 @@ static bool begin(struct kin__files *files, struct kin__uring_call *call, struct
     return false;
 }
 
-/* Waits until the op is done: 0, or why the kernel was asked to give it up. */
+/* Waits until the op is done: 0, or why the kernel was asked to give it up: -EAGAIN when only the
+ * time was. */
 static int wait_for(struct kin__files *files, struct op *op)
 {
-    int rc = kin__wait_until(&op_waitable, op, NULL, KIN_NEVER, 0);
+    kin_time most = kin__deadline_of(kin__task_self(), KIN_NEVER);
+    int64_t patience = kin__load_relaxed(&patience_ns); /* relaxed: a limit */
+    int rc = kin__wait_until(&op_waitable, op, NULL, kin__clock_after(patience), 0);
     if (KIN__LIKELY(rc == 0))
         return 0;
+    if (rc == KIN_TIMEOUT && kin__clock_now() < most)
+        rc = -EAGAIN;
     struct kin__uring_call cancel = {.verb = KIN__URING_CANCEL, .fd = -1,
                                      .address = (uint64_t)(uintptr_t)op};
     (void)kin__uring_call(&files->ring, &cancel); /* if it is not taken, the call runs to its end */
@@ -206,16 +224,18 @@ bool kin__files_perform(struct kin__files *files, struct kin__uring_call *call, 
 {
     struct op op = {.is_done = false};
     int rc = kin__park_asked(kin__task_self());
-    do { /* ends: threads of a runtime end only so often */
-        if (rc < 0)
-            break;
-        if (!begin(files, call, &op))
+    for (unsigned tries = 0; rc == 0; tries++) { /* ends: after TRIES */
+        if (tries == TRIES || !begin(files, call, &op))
             return false;
         (void)kin__files_reap(files); /* what was in memory is done already */
         kin__worker_outside(1);
         rc = wait_for(files, &op);
         kin__worker_outside(-1);
-    } while (is_given_up(op.value));
+        if (KIN__LIKELY(!is_given_up(op.value)))
+            break;
+        if (rc == -EAGAIN)
+            return false;
+    }
     *result = rc < 0 && (!op.is_done || is_given_up(op.value)) ? rc : op.value;
     return true;
 }

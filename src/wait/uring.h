@@ -23,8 +23,11 @@ uint32_t kin__files_reap(struct kin__files *files);
 /* Makes a call and parks the running task until the kernel is done with it: memory that the call
  * names is the kernel's until then, whatever comes. A cancellation or the task's pushed deadline is
  * passed on to the kernel. True: *result is what it answered, or KIN_CANCELLED, KIN_TIMEOUT when it
- * has done nothing. False: nothing has begun, too many calls are under way or there is no memory:
- * somebody else does it. */
+ * has done nothing. False: nothing has begun, too many calls are under way or there is no memory,
+ * or no thread of the kernel's has come to it in a while: somebody else does it. */
 bool kin__files_perform(struct kin__files *files, struct kin__uring_call *call, int64_t *result);
+
+/* For tests: how long a call may be without a result before it is asked back. */
+void kin__files_patience(int64_t ns);
 
 #endif

@@ -25,6 +25,7 @@
  */
 #include <kin/stream.h>
 
+#include "base/lab.h"
 #include "base/list.h"
 #include "base/lock.h"
 #include "park/waitq.h"
@@ -46,6 +47,7 @@ struct kin_watch {
     struct kin__waitq waiting, later; /* io: a struct reading */
     uint32_t pins;
     bool is_dead;          /* has no reference left: goes with the last pin */
+    struct kin__bill bill; /* constant */
     _Alignas(16) unsigned char value[];
 };
 
@@ -80,8 +82,10 @@ static void give_unpinned(struct kin_watch *watch)
 {
     bool is_last = watch->pins == 0 && watch->is_dead;
     kin__lock_give(&watch->lock, KIN__RANK_WAIT);
-    if (KIN__UNLIKELY(is_last))
+    if (KIN__UNLIKELY(is_last)) {
+        kin__bill_give(watch->bill);
         kin__heap_free(watch);
+    }
 }
 
 /* ---- settling ---- */
@@ -259,17 +263,19 @@ void kin_watch_close(struct kin_watch *watch)
 {
     if (!watch)
         return;
-    kin__entry_check_self();
+    kin__entry_turn_self();
     shut(watch, false);
 }
 
 bool kin_watch_is_closed(const struct kin_watch *watch)
 {
+    KIN__LAB_POINT();
     return !watch || is_closed(watch);
 }
 
 struct kin_watch *kin_watch_ref(struct kin_watch *watch)
 {
+    KIN__LAB_POINT();
     if (watch) {
         uint32_t old = kin__add_relaxed(&watch->refs, 1u); /* relaxed: the caller has one */
         KIN__CHECK(old != 0, "002:0: a reference was taken after the last one was given up");
@@ -281,7 +287,7 @@ void kin_watch_unref(struct kin_watch *watch)
 {
     if (!watch)
         return;
-    kin__entry_check_self();
+    kin__entry_check_gives();
     /* pairs with the other unrefs: the last one sees what was done with the others' */
     uint32_t old = kin__sub_acq_rel(&watch->refs, 1u);
     KIN__CHECK(old != 0, "002:0: more references were given up than taken");
@@ -298,9 +304,16 @@ int kin_watch_create(struct kin_watch **out, size_t item_size, const void *initi
         return rc;
     if (item_size > KIN__ITEM_MAX)
         return -EOVERFLOW;
+    struct kin__bill bill;
+    rc = kin__bill_take(&bill, kin__task_self(), sizeof(struct kin_watch) + item_size);
+    if (rc < 0)
+        return rc;
     struct kin_watch *watch = kin__heap_alloc(sizeof(*watch) + item_size);
-    if (!watch)
+    if (!watch) {
+        kin__bill_give(bill);
         return -ENOMEM;
+    }
+    watch->bill = bill;
     watch->item_size = (uint32_t)item_size;
     kin__item_copy(watch->value, initial, item_size);
     watch->version = 1;

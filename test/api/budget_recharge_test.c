@@ -551,6 +551,7 @@ static int spawn_maker(void *arg)
 
     options.caps = KIN_CAP_BUDGET | KIN_CAP_SPAWN;
     options.budget = (struct kin_budget){100, 0, 0, 0, 0};
+    options.recharge_limit = (struct kin_budget){1000, 0, 0, 0, 0};
     EXPECT_EQ(kin_spawn_with(&n, &options, make_for_others, arg, 0, NULL), 0);
     return kin_nursery_join(&n, NULL);
 }

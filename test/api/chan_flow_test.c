@@ -517,11 +517,14 @@ struct feed {
 static int feed_all(void *arg)
 {
     struct feed *feed = arg;
-    for (int i = 0; i < feed->count; i++) {
+    int wanted = feed->count, i = 0;
+    /* in the lab all of them: a run is the same each time */
+    for (; kin_in_lab() ? i < wanted : kin_test_goes_on((uint64_t)i, (uint64_t)wanted); i++) {
         int value = i * 7 % 1000;
         feed->sum += value;
         EXPECT_EQ(put(feed->crowd->questions, value, KIN_NEVER), 0);
     }
+    feed->count = i;
     kin_chan_close(feed->crowd->questions); /* no more: the consumers end */
     return 0;
 }

@@ -151,7 +151,7 @@ static int never_begin(void *arg)
 
 KIN_TEST(a_task_that_never_began_has_no_cleanups, "NSM:4.2")
 {
-    struct one one = {sleep_after_defers, NULL, ON_BORROWED, false, 0, {KIN_SEV_OK, 0, 0, 0}, 0};
+    struct one one = {.fn = sleep_after_defers, .start = ON_BORROWED};
 
     EXPECT_EQ(run_reporting(1, never_begin, &one, NULL), 0);
     EXPECT_STR(text, "");

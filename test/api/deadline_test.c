@@ -156,7 +156,8 @@ static int open_in_a_cancelled_task(void *arg)
     atomic_fetch_add((_Atomic int *)arg, 1);
     EXPECT_EQ(kin_sleep(KIN_NEVER), KIN_CANCELLED);
     KIN_NURSERY(n, .deadline = 1);
-    EXPECT_EQ(kin_nursery_join(&n, NULL), -EPIPE); /* the cancel came before the deadline did */
+    EXPECT_EQ(kin_cancel_reason(), -EPIPE);
+    EXPECT_EQ(kin_nursery_join(&n, NULL), KIN_CANCELLED); /* which came before the deadline did */
     return KIN_CANCELLED;
 }
 
@@ -172,7 +173,7 @@ static int cancel_then_open_late(void *arg)
     return 0;
 }
 
-KIN_TEST(a_nursery_opened_late_in_a_cancelled_task_is_cancelled_for_that_reason, "B12 NSM:6.2")
+KIN_TEST(a_nursery_opened_late_in_a_cancelled_task_is_cancelled_from_outside, "E1 B12 NSM:6.2")
 {
     run_on_few(cancel_then_open_late, NULL);
 }
@@ -297,14 +298,21 @@ static int sleep_a_little(void *arg)
 
 static int pushed_afterwards(void *arg)
 {
+    struct kin_task_ref task;
+    struct kin_outcome how;
     struct kin_nursery n;
     (void)arg;
     EXPECT_EQ(kin_nursery_open(&n, NULL), 0);
     {
         KIN_WITHIN(KIN_US(1));
-        /* neither the nursery, which is older, nor its children, nor the join hear of it */
-        EXPECT_EQ(kin_spawn(&n, sleep_a_little, NULL), 0);
-        EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
+        /* neither the nursery, which is older, nor its children hear of it; the join does */
+        EXPECT_EQ(kin_spawn_with(&n, NULL, sleep_a_little, NULL, 0, &task), 0);
+    }
+    EXPECT_EQ(kin_task_join(&n, task, &how, KIN_NEVER), 0);
+    EXPECT_EQ(how.severity, KIN_SEV_OK);
+    {
+        KIN_WITHIN(KIN_US(1));
+        EXPECT_EQ(kin_nursery_join(&n, NULL), 0); /* nobody is left that it could wait for */
     }
     return 0;
 }
@@ -467,4 +475,104 @@ KIN_TEST(a_deadline_that_comes_late_never_hits_the_next_nursery, "N2001 ABA:8.3 
 {
     printf("seed %llu\n", (unsigned long long)kin_test_seed());
     run_on_few(race_side_by_side, NULL);
+}
+
+/* ---- of a join ---- */
+
+static int within_a_join(void *arg)
+{
+    _Atomic int started = 0;
+    struct kin_outcome how;
+    (void)arg;
+    KIN_NURSERY(n); /* before: the deadline is not its own */
+    EXPECT_EQ(kin_spawn(&n, see_the_deadline, &started), 0);
+    await(&started, 1);
+    {
+        KIN_WITHIN(KIN_MS(1));
+        EXPECT_EQ(kin_nursery_join(&n, &how), KIN_TIMEOUT);
+    }
+    EXPECT_EQ(how.severity, KIN_SEV_CANCELLED);
+    EXPECT(!kin_cancelled());
+    return 0;
+}
+
+static int within_an_end(void *arg)
+{
+    _Atomic int started = 0;
+    (void)arg;
+    KIN_NURSERY(n, .deadline = kin_after(KIN_SEC(600)));
+    EXPECT_EQ(kin_spawn(&n, see_the_deadline, &started), 0);
+    await(&started, 1);
+    KIN_WITHIN(KIN_MS(1));
+    EXPECT_EQ(kin_nursery_end(&n, 0), KIN_TIMEOUT);
+    return 0;
+}
+
+KIN_TEST(a_pushed_deadline_bounds_a_join, "N2001 NSM-2")
+{
+    run_on_few(within_a_join, NULL);
+    run_on_few(within_an_end, NULL);
+}
+
+static int drain_slow_ones(void *arg)
+{
+    _Atomic int started = 0;
+    struct kin_outcome how;
+    struct kin_nursery n;
+    (void)arg;
+    EXPECT_EQ(kin_nursery_open(&n, NULL), 0);
+    EXPECT_EQ(kin_spawn(&n, see_the_deadline, &started), 0);
+    await(&started, 1);
+    EXPECT_EQ(kin_nursery_join_until(&n, kin_after(KIN_MS(1)), &how), KIN_TIMEOUT);
+    EXPECT_EQ(how.severity, KIN_SEV_CANCELLED);
+    EXPECT_EQ(kin_nursery_state(&n), KIN_NURSERY_CANCELLED);
+    EXPECT_EQ(kin_nursery_join_until(&n, KIN_NEVER, NULL), KIN_STALE);
+    /* a deadline that has passed, and none at all */
+    for (kin_time deadline = 0; deadline <= 1; deadline++) {
+        atomic_store(&started, 0);
+        EXPECT_EQ(kin_nursery_open(&n, NULL), 0);
+        EXPECT_EQ(kin_spawn(&n, see_the_deadline, &started), 0);
+        await(&started, 1);
+        EXPECT_EQ(kin_nursery_join_until(&n, deadline, NULL), KIN_TIMEOUT);
+    }
+    /* a tighter one of the nursery itself stays */
+    struct kin_nursery_options options = KIN_NURSERY_OPTIONS_INIT;
+    options.deadline = kin_after(KIN_MS(1));
+    EXPECT_EQ(kin_nursery_open(&n, &options), 0);
+    (void)spawn_before(options.deadline, &n, sleep_for_ever, NULL);
+    EXPECT_EQ(kin_nursery_join_until(&n, kin_after(KIN_SEC(600)), NULL), KIN_TIMEOUT);
+    return 0;
+}
+
+KIN_TEST(a_drain_cancels_what_is_left_at_its_deadline, "N2001 NSM:5.1")
+{
+    run_on_few(drain_slow_ones, NULL);
+}
+
+static int drain_in_time(void *arg)
+{
+    _Atomic int started = 0;
+    int one = 1;
+    struct kin_nursery n;
+    (void)arg;
+    /* everybody is over: it does not matter when the deadline was */
+    EXPECT_EQ(kin_nursery_open(&n, NULL), 0);
+    EXPECT_EQ(kin_nursery_join_until(&n, 0, NULL), 0);
+    EXPECT_EQ(kin_nursery_state(&n), KIN_NURSERY_CLOSED);
+    /* they finish before it */
+    EXPECT_EQ(kin_nursery_open(&n, NULL), 0);
+    EXPECT_EQ(kin_spawn(&n, return_it, &one), 0);
+    EXPECT_EQ(kin_nursery_join_until(&n, kin_after(KIN_SEC(600)), NULL), 0);
+    EXPECT_EQ(kin_nursery_state(&n), KIN_NURSERY_CLOSED);
+    /* a failure counts for more than the deadline */
+    EXPECT_EQ(kin_nursery_open(&n, NULL), 0);
+    EXPECT_EQ(kin_spawn(&n, fail_when_cancelled, &started), 0);
+    await(&started, 1);
+    EXPECT_EQ(kin_nursery_join_until(&n, kin_after(KIN_MS(1)), NULL), -EIO);
+    return 0;
+}
+
+KIN_TEST(a_drain_that_is_done_in_time_cancels_nobody, "NSM:5.1 NSM:4.4")
+{
+    run_on_few(drain_in_time, NULL);
 }

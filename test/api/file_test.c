@@ -13,12 +13,12 @@
 
 static char dir[64];
 
-/* A path in the test's directory; a few at a time. */
+/* A path in the test's directory; some at a time, of all tasks together. */
 static const char *in(const char *name)
 {
-    static _Thread_local char paths[4][128];
-    static _Thread_local unsigned next;
-    char *path = paths[next++ % 4];
+    static char paths[64][128];
+    static _Atomic unsigned next;
+    char *path = paths[atomic_fetch_add(&next, 1) % 64];
     snprintf(path, sizeof paths[0], "%s/%s", dir, name);
     return path;
 }

@@ -41,7 +41,7 @@ __attribute__((unused)) static struct held hold(void)
     held.descriptors = count_descriptors();
     for (int i = 0; i < 1000 && (held.threads = count_entries("/proc/self/task") - 2) > 1; i++)
         usleep(1000); /* one that was joined is still seen for a moment */
-    held.children = waitpid(-1, NULL, WNOHANG) != -1 || errno != ECHILD;
+    held.children = waitpid(-1, NULL, WNOHANG) != -1 || kin_errno() != ECHILD;
     held.mapped_bytes = pages * sysconf(_SC_PAGESIZE);
 #if defined(__GLIBC__) && !SANITIZED /* a sanitizer finds leaks itself */
 #if __GLIBC_PREREQ(2, 33)
@@ -49,6 +49,38 @@ __attribute__((unused)) static struct held hold(void)
 #endif
 #endif
     return held;
+}
+
+/* What the process has of memory right now, while others run. */
+struct grown {
+    int64_t heap_bytes, resident_bytes;
+};
+
+__attribute__((unused)) static struct grown measure_memory(void)
+{
+    struct grown now = {0, 0};
+    long long all = 0, resident = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    EXPECT(file != NULL);
+    EXPECT_EQ(fscanf(file, "%lld %lld", &all, &resident), 2);
+    fclose(file);
+    now.resident_bytes = resident * sysconf(_SC_PAGESIZE);
+#if defined(__GLIBC__) && !SANITIZED
+#if __GLIBC_PREREQ(2, 33)
+    now.heap_bytes = (int64_t)mallinfo2().uordblks;
+#endif
+#endif
+    return now;
+}
+
+/* Between two moments of a program that does the same thing all the time. A sanitizer keeps what is
+ * freed for a while. */
+__attribute__((unused)) static void expect_flat(struct grown now, struct grown before,
+                                                int64_t resident_most)
+{
+    EXPECT_LT(now.heap_bytes - before.heap_bytes, 64 * 1024);
+    if (!SANITIZED)
+        EXPECT_LT(now.resident_bytes - before.resident_bytes, resident_most);
 }
 
 /* Call it before anything is held: another thread, another arena, which would look like a leak. */
@@ -78,19 +110,29 @@ __attribute__((unused)) static void print_held(struct held held)
     fflush(stdout);
 }
 
-/* Says every few seconds how far it is; ends when it is cancelled. */
+/* Says every few seconds how far it is, and fails as soon as the process grows with what it has
+ * done; ends when it is cancelled. */
 struct progress {
     const char *what;
     _Atomic int64_t *count;
 };
 
+#define SOAK_RESIDENT_MOST (8 * 1024 * 1024) /* stacks that one round needs and another does not */
+
 __attribute__((unused)) static int show_progress(void *arg)
 {
     struct progress *progress = arg;
+    struct grown first = {0, 0};
     for (int seconds = 5; kin_sleep(kin_after(KIN_SEC(5))) == 0; seconds += 5) {
-        printf("  %d s: %lld %s\n", seconds, (long long)atomic_load(progress->count),
-               progress->what);
+        struct grown now = measure_memory();
+        printf("  %d s: %lld %s, %lld KiB of heap, %lld KiB resident\n", seconds,
+               (long long)atomic_load(progress->count), progress->what,
+               (long long)now.heap_bytes / 1024, (long long)now.resident_bytes / 1024);
         fflush(stdout);
+        if (seconds == 5)
+            first = now; /* everything has been used by then */
+        EXPECT_LT(now.heap_bytes - first.heap_bytes, 1024 * 1024);
+        EXPECT_LT(now.resident_bytes - first.resident_bytes, SOAK_RESIDENT_MOST);
     }
     return 0;
 }
@@ -103,7 +145,7 @@ __attribute__((unused)) static uint64_t first_random(unsigned number)
     return (state ^ state >> 31) | 1;
 }
 
-static uint64_t next_random(uint64_t *state)
+__attribute__((unused)) static uint64_t next_random(uint64_t *state)
 {
     *state ^= *state << 13;
     *state ^= *state >> 7;

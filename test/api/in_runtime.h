@@ -51,6 +51,18 @@ __attribute__((unused)) static void keep_report(const struct kin_report *report,
     snprintf(reports->text[i], sizeof reports->text[i], "%s", report->text);
 }
 
+uint64_t kin__frame_life(uint64_t name); /* mem/frame.h: which life of its frame */
+
+/* How reports and dumps call the task with this id, as <kin/run.h> says: "task 17.2". */
+__attribute__((unused)) static const char *said(uint64_t id, char *words, size_t size)
+{
+    unsigned index = (unsigned)(id & ((1u << 26) - 1));
+    unsigned long long uses = kin__frame_life(id);
+
+    snprintf(words, size, uses > 1 ? "task %u.%llu" : "task %u", index, uses);
+    return words;
+}
+
 /* Runs fn(arg) as the first task; 0 workers: as many as there are CPUs. A lone worker stays alone:
  * whoever runs there goes on until it parks, also if something blocks. Reports go to reports, or
  * nowhere. */
@@ -62,6 +74,8 @@ __attribute__((unused)) static int run_reporting(unsigned workers, kin_task_fn *
 
     config.workers = workers;
     config.workers_max = workers == 1;
+    if (workers == 1)
+        config.stall_threshold = KIN_NEVER; /* a slow machine must not change the order */
     config.seed = kin_test_seed();
     config.on_report = keep_report;
     config.report_arg = reports ? reports : &nowhere;

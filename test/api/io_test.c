@@ -8,11 +8,13 @@
 #include "api/in_runtime.h"
 
 #include <kin/io.h>
+#include <kin/net.h>
 #include <kin/select.h>
 
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -281,6 +283,69 @@ static int be_woken_by_the_world(void *arg)
 KIN_TEST(a_sleeping_runtime_hears_the_world, "")
 {
     both(be_woken_by_the_world);
+}
+
+/* ---- half of a connection ---- */
+
+enum { MUCH = 16 << 20 };
+
+struct half {
+    int listener, here, there;
+    size_t written;
+};
+
+static int write_much(void *arg)
+{
+    struct half *half = arg;
+    char *much = calloc(1, MUCH);
+    EXPECT(much != NULL);
+    int rc = kin_accept(half->listener, &half->there, KIN_NEVER);
+    if (rc == 0)
+        rc = kin_write(half->there, much, MUCH, &half->written, KIN_NEVER);
+    free(much);
+    kin_close(half->there);
+    return rc;
+}
+
+/* The peer has said all while the writer waits for room: it may still be written to. */
+static int half_close(void *arg)
+{
+    struct half half = {0};
+    char addr[KIN_ADDR_MAX], buf[65536];
+    int queued = 0, before = -1;
+    size_t got = 0;
+    ssize_t one;
+    (void)arg;
+    EXPECT_EQ(kin_tcp_listen("127.0.0.1:0", NULL, &half.listener), 0);
+    EXPECT_EQ(kin_local_addr(half.listener, addr, sizeof addr), 0);
+    KIN_NURSERY(n);
+    EXPECT_EQ(kin_spawn(&n, write_much, &half), 0);
+    EXPECT_EQ(kin_tcp_connect(addr, &half.here, KIN_NEVER), 0);
+    while (queued == 0 || queued != before) { /* ends: no more fits */
+        before = queued;
+        EXPECT_EQ(kin_sleep(kin_after(KIN_MS(5))), 0);
+        EXPECT_EQ(ioctl(half.here, FIONREAD, &queued), 0);
+    }
+    EXPECT_EQ(kin_shutdown(half.here, SHUT_WR), 0);
+    while ((one = kin_read(half.here, buf, sizeof buf, KIN_NEVER)) > 0) /* or the alarm comes */
+        got += (size_t)one;
+    EXPECT_EQ(one, 0);
+    EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
+    EXPECT_EQ(half.written, MUCH);
+    EXPECT_EQ(got, MUCH);
+    kin_close(half.here);
+    return kin_close(half.listener);
+}
+
+KIN_TEST(a_writer_goes_on_when_its_peer_has_said_all, "")
+{
+    for (int poller = KIN_POLLER_AUTO; poller <= KIN_POLLER_EPOLL; poller++) {
+        struct kin_config config = KIN_CONFIG_INIT;
+        config.workers = 1;
+        config.poller = (enum kin_poller)poller;
+        int rc = kin_run(&config, half_close, NULL);
+        EXPECT(rc == 0 || (rc == KIN_UNSUPPORTED && poller == KIN_POLLER_URING));
+    }
 }
 
 KIN_TEST(outside_a_task_nothing_is_read, "N1002")

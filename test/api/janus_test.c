@@ -667,7 +667,8 @@ static int spend(void *arg)
     janus_rt_yield(); /* costs nothing */
     EXPECT_EQ(janus_scheduler_yield(), 0);
     EXPECT_EQ(janus_budget_get_current().ops, before - 101);
-    EXPECT_EQ(janus_budget_recharge((Budget){1, 0, 0, 0, 0}), KIN_BUDGET); /* its limit is none */
+    EXPECT_EQ(janus_budget_recharge((Budget){1, 0, 0, 0, 0}), 0);
+    EXPECT_EQ(janus_budget_recharge((Budget){1000, 0, 0, 0, 0}), KIN_BUDGET); /* in all 1000 */
     janus_rt_budget_decrement(before);
     EXPECT_EQ(janus_budget_get_current().ops, 0);
     janus_rt_budget_decrement(1);
@@ -684,6 +685,41 @@ KIN_TEST(a_task_without_budget_ends, "SCHED:3.2.1 SCHED:11.1.1 SCHED:4.1.2")
     EXPECT_EQ(janus_budget_get_current().ops, 0);
     EXPECT_EQ(janus_budget_recharge((Budget){1000, 0, 0, 0, 0}), 0);
     EXPECT_EQ(run_one(spend, NULL), JANUS_BUDGET);
+    janus_scheduler_shutdown(scheduler);
+}
+
+/* ---- a check without budget waits ---- */
+
+static int check_often(void *arg)
+{
+    for (int i = 0; i < 300; i++) {
+        janus_rt_budget_check();
+        count_it(arg);
+    }
+    return 0;
+}
+
+static int recharge_oneself(void *arg)
+{
+    *(int *)arg = janus_budget_recharge((Budget){100, 0, 0, 0, 0});
+    return 0;
+}
+
+KIN_TEST(a_check_without_budget_waits_for_the_creator_to_recharge, "SCHED:3.2.2 SCHED:4.1.2")
+{
+    void *scheduler = create_with((Budget){200, 0, UINT16_MAX, 0, 0});
+    _Atomic int checks = 0;
+    int rc = 1;
+    void *nursery = janus_nursery_begin();
+
+    EXPECT_EQ(janus_scheduler_spawn(as_pointer(check_often), (void *)&checks), 0);
+    while (atomic_load(&checks) < 200) /* ends: so many it can pay for */
+        usleep(1000);
+    EXPECT_EQ(janus_budget_recharge((Budget){1000, 0, 0, 0, 0}), 0);
+    EXPECT_EQ(janus_nursery_end(nursery), 0);
+    EXPECT_EQ(atomic_load(&checks), 300);
+    EXPECT_EQ(run_one(recharge_oneself, &rc), 0);
+    EXPECT_EQ(rc, 0);
     janus_scheduler_shutdown(scheduler);
 }
 

@@ -123,7 +123,7 @@ __attribute__((unused)) static void expect_way_cancelling(kin_task_fn *fn, void 
 {
     for (unsigned workers = 1; workers <= 4; workers *= 2) {
         for (int start = 0; start < START_KINDS; start++) {
-            struct one one = {fn, arg, (enum start)start, cancels, 0, {KIN_SEV_OK, 0, 0, 0}, 0};
+            struct one one = {fn, arg, (enum start)start, cancels, 0, {KIN_SEV_OK, 0, 0, 0, ""}, 0};
             clear_text();
             EXPECT_EQ(run_reporting(workers, run_one, &one, NULL), 0);
             EXPECT_STR(text, written);

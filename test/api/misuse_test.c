@@ -35,7 +35,7 @@ static int fail_io(void *arg)
 static void use_unopened(bool is_task)
 {
     struct kin_nursery n;
-    struct kin_outcome how = {KIN_SEV_PANIC, 1, 2, 3};
+    struct kin_outcome how = {KIN_SEV_PANIC, 1, 2, 3, ""};
     const struct kin_budget none = kin_nursery_budget_left(NULL);
     memset(&n, 0, sizeof n);
     EXPECT_EQ(kin_spawn(&n, nothing, NULL), KIN_NOSCOPE);
@@ -78,7 +78,7 @@ enum { FAILING = 40 };
 
 static int ask_while_children_fail(void *arg)
 {
-    struct kin_outcome how[4] = {{KIN_SEV_OK, 0, 0, 0}};
+    struct kin_outcome how[4] = {{KIN_SEV_OK, 0, 0, 0, ""}};
     size_t seen = 0;
     struct kin_nursery n;
     struct kin_nursery_options options = KIN_NURSERY_OPTIONS_INIT;
@@ -263,7 +263,7 @@ KIN_TEST(who_has_lost_count_of_its_locks_keeps_nobody_waiting, "T064 T085")
 static int use_everything_in_core(void *arg)
 {
     struct kin_nursery n;
-    struct kin_branch b = {nothing, NULL, {KIN_SEV_OK, 0, 0, 0}};
+    struct kin_branch b = {nothing, NULL, {KIN_SEV_OK, 0, 0, 0, ""}};
     struct kin_chan *chan;
     size_t winner = 7;
     int item = 3;
@@ -308,7 +308,7 @@ KIN_TEST(in_core_every_spawn_and_every_nursery_call_is_unsupported, "SCHED:10.2.
 static void use_as_a_thread(void)
 {
     struct kin_nursery n;
-    struct kin_branch b = {nothing, NULL, {KIN_SEV_OK, 0, 0, 0}};
+    struct kin_branch b = {nothing, NULL, {KIN_SEV_OK, 0, 0, 0, ""}};
     struct kin_case one = kin_case_after(0);
     struct kin_mutex mutex = {{0}};
     struct kin_rwlock rwlock = {{0}};
@@ -412,12 +412,12 @@ struct across {
 static int use_from_another_runtime(void *arg)
 {
     struct across *across = arg;
-    struct kin_outcome how = {KIN_SEV_PANIC, 1, 2, 3};
+    struct kin_outcome how = {KIN_SEV_PANIC, 1, 2, 3, ""};
     int item = 0;
     EXPECT_EQ(kin_spawn(across->n, count_it, &across->ran), 0);
     EXPECT_EQ(kin_task_join(across->n, across->child, &how, 0), -EPERM); /* owner only */
     EXPECT_EQ(how.severity, KIN_SEV_PANIC);
-    EXPECT_EQ(kin_nursery_poll(across->n, &how), KIN_EMPTY);
+    EXPECT_EQ(kin_nursery_poll(across->n, &how), -EPERM);
     EXPECT_EQ(kin_chan_recv(across->chan, &item, KIN_NEVER), 0);
     EXPECT_EQ(item, 77);
     EXPECT_EQ(kin_mutex_lock(&across->mutex, kin_after(KIN_MS(1))), KIN_TIMEOUT);
@@ -555,7 +555,7 @@ static int use_wrong_names(void *arg)
     static const uint64_t names[] = {0, 1, 63, UINT64_MAX, UINT64_MAX / 2, UINT64_C(1) << 63,
                                      UINT64_C(0x123456789abcdef)};
     struct kin_nursery n;
-    struct kin_outcome how = {KIN_SEV_PANIC, 1, 2, 3};
+    struct kin_outcome how = {KIN_SEV_PANIC, 1, 2, 3, ""};
     (void)arg;
     EXPECT_EQ(kin_nursery_open(&n, NULL), 0);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {

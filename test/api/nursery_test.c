@@ -74,7 +74,7 @@ KIN_TEST(open_to_closing_to_cancelling_to_cancelled, "NSM:2.3 NSM:2.4 NSM:4.2 SC
 static int expect_terminal(struct kin_nursery *n, enum kin_nursery_state state)
 {
     int zero = 0;
-    struct kin_outcome how = {KIN_SEV_OK, 0, 77, 0};
+    struct kin_outcome how = {KIN_SEV_OK, 0, 77, 0, ""};
 
     EXPECT_EQ(kin_nursery_state(n), state);
     EXPECT_EQ(kin_spawn(n, return_it, &zero), KIN_NOSCOPE);
@@ -190,7 +190,7 @@ KIN_TEST(an_empty_nursery_closes_or_is_cancelled_at_once, "B1 B10 NSM:2.3")
 
 static int poll_a_failure(void *arg)
 {
-    struct kin_outcome how = {KIN_SEV_OK, 0, 0, 0};
+    struct kin_outcome how = {KIN_SEV_OK, 0, 0, 0, ""};
     struct kin_task_ref ref;
     int status = -EIO;
     KIN_NURSERY(n);
@@ -229,7 +229,7 @@ static int be_nonsense(void *arg)
     EXPECT_EQ(kin_nursery_errors(NULL, &how, 1), 0);
     EXPECT_EQ(kin_nursery_errors_dropped(NULL), 0);
     EXPECT_PTR(kin_nursery_alloc(NULL, 1), NULL);
-    EXPECT_EQ(kin_spawn(NULL, return_it, &zero), -EINVAL);
+    EXPECT_EQ(kin_spawn(NULL, return_it, &zero), KIN_NOSCOPE);
     kin_nursery_close(NULL);
     kin_nursery_cancel(NULL, 0);
     (void)kin_nursery_state(NULL);
@@ -258,6 +258,63 @@ static int be_nonsense(void *arg)
     EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
     EXPECT_EQ(kin_nursery_errors(&n, NULL, 5), 0);
     return 0;
+}
+
+/* Asks for results of a nursery that is another task's, or was. */
+static int pry(void *arg)
+{
+    struct kin_nursery *n = arg;
+    struct kin_outcome how = {.status = 77};
+    EXPECT_EQ(kin_nursery_poll(n, &how), -EPERM);
+    EXPECT_EQ(how.status, 77);
+    EXPECT_EQ(kin_nursery_errors(n, &how, 1), 0);
+    EXPECT_EQ(how.status, 77);
+    EXPECT_EQ(kin_nursery_errors_dropped(n), 0);
+    return 0;
+}
+
+static void *pry_outside(void *arg)
+{
+    EXPECT_EQ(pry(arg), 0);
+    return NULL;
+}
+
+static int have_results(void *arg)
+{
+    pthread_t thread;
+    int status = -EIO;
+    struct kin_outcome how;
+    struct kin_nursery n;
+    (void)arg;
+    for (int is_joined = 0; is_joined < 2; is_joined++) {
+        KIN_NURSERY(others);
+        if (!is_joined) {
+            struct kin_nursery_options options = KIN_NURSERY_OPTIONS_INIT;
+            options.on_error = KIN_COLLECT;
+            options.errors_max = 1;
+            EXPECT_EQ(kin_nursery_open(&n, &options), 0);
+            for (int i = 0; i < 2; i++)
+                EXPECT_EQ(kin_spawn(&n, return_it, &status), 0);
+            while (kin_nursery_errors(&n, NULL, 0) + kin_nursery_errors_dropped(&n) < 2)
+                EXPECT_EQ(kin_yield(), 0); /* ends: both fail */
+            EXPECT_EQ(kin_nursery_poll(&n, &how), KIN_EMPTY);
+            EXPECT_EQ(kin_spawn(&n, pry, &n), 0); /* its own child, too */
+            EXPECT_EQ(pthread_create(&thread, NULL, pry_outside, &n), 0);
+            EXPECT_EQ(pthread_join(thread, NULL), 0);
+            EXPECT_EQ(kin_nursery_join(&n, NULL), -EIO);
+        }
+        EXPECT_EQ(kin_spawn(&others, pry, &n), 0);
+        EXPECT_EQ(kin_nursery_join(&others, NULL), 0);
+        EXPECT_EQ(kin_nursery_poll(&n, &how), -EIO);
+        EXPECT_EQ(kin_nursery_errors(&n, &how, 1), 1);
+        EXPECT_EQ(kin_nursery_errors_dropped(&n), 1);
+    }
+    return 0;
+}
+
+KIN_TEST(results_are_for_the_owner_alone, "SCHED:15.2.2")
+{
+    EXPECT_EQ(run_reporting(2, have_results, NULL, NULL), 0);
 }
 
 KIN_TEST(null_and_wrong_sizes_are_answered, "N1001 NCG-4")

@@ -69,6 +69,31 @@ static int map_in_place(void *arg)
     return 0;
 }
 
+/* Items without a size need no array: each is NULL. */
+static int count_none(void *item, void *result, void *arg)
+{
+    EXPECT_PTR(item, NULL);
+    EXPECT_PTR(result, NULL);
+    ++*(_Atomic int *)arg;
+    return 0;
+}
+
+static int map_nothing(void *arg)
+{
+    _Atomic int ran = 0;
+    struct kin_pool_options options = KIN_POOL_OPTIONS_INIT;
+    (void)arg;
+    options.arg = (void *)&ran;
+    EXPECT_EQ(kin_pool_map(&options, count_none, NULL, 0, 3, KIN_NEVER), 0);
+    EXPECT_EQ(ran, 3);
+    return 0;
+}
+
+KIN_TEST(items_without_a_size_need_no_array, "")
+{
+    run_on_few(map_nothing, NULL);
+}
+
 KIN_TEST(without_options_items_are_done_in_place, "")
 {
     run_on_few(map_in_place, NULL);

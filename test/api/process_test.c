@@ -24,7 +24,7 @@ static void expect_no_child(void)
 {
     int wstatus;
     EXPECT_EQ(waitpid(-1, &wstatus, WNOHANG), -1);
-    EXPECT_EQ(errno, ECHILD);
+    EXPECT_EQ(kin_errno(), ECHILD);
 }
 
 /* On one worker and on two; no process is left, and no descriptor. */
@@ -405,7 +405,7 @@ KIN_TEST(writing_to_one_that_is_over_raises_no_signal, "")
 /* Whether there is no such process any more. */
 static bool is_gone(pid_t pid)
 {
-    return kill(pid, 0) != 0 && errno == ESRCH;
+    return kill(pid, 0) != 0 && kin_errno() == ESRCH;
 }
 
 struct stubborn {

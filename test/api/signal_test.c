@@ -80,20 +80,23 @@ KIN_TEST(a_signal_wakes_all_that_wait, "")
     EXPECT_EQ(run_reporting(1, wake_all, NULL, NULL), 0);
 }
 
-static int come_late(void *arg)
+/* Whoever runs on the thread that called kin_run sends to that very thread: both have arrived when
+ * the call returns. Else the kernel chooses the moment, or ThreadSanitizer. */
+static int come_late(void *is_first)
 {
-    (void)arg;
     EXPECT_EQ(kin_signal_wait(SIGUSR1, 0), KIN_TIMEOUT);
     send_to_self(SIGUSR1);
     send_to_self(SIGUSR1);
-    EXPECT_EQ(kin_sleep(kin_after(KIN_MS(20))), 0);
     EXPECT_EQ(kin_signal_wait(SIGUSR1, KIN_NEVER), 0); /* it was kept */
-    EXPECT_EQ(kin_signal_wait(SIGUSR1, 0), KIN_TIMEOUT); /* once */
+    if (is_first && !KIN__TSAN)
+        EXPECT_EQ(kin_signal_wait(SIGUSR1, 0), KIN_TIMEOUT); /* once */
     return 0;
 }
 
 KIN_TEST(a_signal_that_nobody_waits_for_is_kept, "")
 {
+    bool is_first = true;
+    EXPECT_EQ(run_reporting(1, come_late, &is_first, NULL), 0);
     run_on_few(come_late, NULL);
 }
 

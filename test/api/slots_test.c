@@ -148,6 +148,8 @@ static int refuse_those_who_wait(enum event event)
         atomic_store(&gate.let_go, 1);
         if (event == JOIN) /* whoever is not in by now is an outsider */
             EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
+        if (event == FAIL)
+            EXPECT_EQ(kin_nursery_join(&n, NULL), -EIO);
     }
     EXPECT_EQ(kin_nursery_join(&outsiders, NULL), 0);
     int refused = 0;

@@ -220,7 +220,7 @@ static int hedge_with_few_spawns(void *arg)
     uint32_t spawns = *(uint32_t *)arg;
     atomic_store(&hedged, 0);
     for (int i = 0; i < 3; i++)
-        b[i] = (struct kin_branch){be_hedged, NULL, {KIN_SEV_PANIC, 1, 2, 3}};
+        b[i] = (struct kin_branch){be_hedged, NULL, {KIN_SEV_PANIC, 1, 2, 3, ""}};
     int rc = kin_hedge(b, 3, KIN_SEC(3600), &winner);
     EXPECT_EQ(rc, spawns ? 0 : KIN_BUDGET);
     EXPECT_EQ(winner, spawns ? 0 : 9);
@@ -294,7 +294,7 @@ static void expect_gate(const char *call, int rc, uint32_t needs)
 
 static void try_gates_of_scopes(struct gate *g)
 {
-    struct kin_branch b = {return_one, NULL, {KIN_SEV_OK, 0, 0, 0}};
+    struct kin_branch b = {return_one, NULL, {KIN_SEV_OK, 0, 0, 0, ""}};
     struct kin_nursery n;
     int items[2] = {0, 0};
     GATE(kin_nursery_open(&n, NULL), KIN_CAP_SPAWN);

@@ -32,13 +32,13 @@ static int end_in_some_way(void *arg)
 }
 
 static const struct kin_outcome expected[] = {
-    {KIN_SEV_OK, 0, 0, 0},
-    {KIN_SEV_OK, 0, 42, 0},
-    {KIN_SEV_ERROR, -EIO, 0, 0},
-    {KIN_SEV_ERROR, -EPIPE, 0, 0},
-    {KIN_SEV_PANIC, KIN_PANICKED, 0, 0},
-    {KIN_SEV_ERROR, KIN_CANCELLED, 0, 0},
-    {KIN_SEV_OK, 0, 7, 0},
+    {KIN_SEV_OK, 0, 0, 0, ""},
+    {KIN_SEV_OK, 0, 42, 0, ""},
+    {KIN_SEV_ERROR, -EIO, 0, 0, ""},
+    {KIN_SEV_ERROR, -EPIPE, 0, 0, ""},
+    {KIN_SEV_PANIC, KIN_PANICKED, 0, 0, ""},
+    {KIN_SEV_ERROR, KIN_CANCELLED, 0, 0, ""},
+    {KIN_SEV_OK, 0, 7, 0, ""},
 };
 enum { WAYS = sizeof expected / sizeof expected[0] };
 
@@ -72,7 +72,7 @@ static int join_each(void *arg)
             }
         }
         EXPECT_EQ(kin_nursery_join(&n, NULL), KIN_PANICKED); /* it is joined all the same */
-        struct kin_outcome how = {KIN_SEV_OK, 1, 2, 3};
+        struct kin_outcome how = {KIN_SEV_OK, 1, 2, 3, ""};
         for (int i = 0; i < WAYS; i++) {
             EXPECT_EQ(kin_task_join(&n, refs[i], &how, KIN_NEVER), KIN_STALE);
             EXPECT_EQ(kin_task_cancel(refs[i]), KIN_STALE);
@@ -121,7 +121,7 @@ static int give_up(void *arg)
 {
     _Atomic int started = 0;
     struct kin_task_ref ref;
-    struct kin_outcome how = {KIN_SEV_OK, 1, 2, 3};
+    struct kin_outcome how = {KIN_SEV_OK, 1, 2, 3, ""};
     KIN_NURSERY(n);
     (void)arg;
     EXPECT_EQ(kin_spawn_with(&n, NULL, sleep_for_ever, &started, 0, &ref), 0);

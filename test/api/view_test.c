@@ -41,7 +41,8 @@ static const char *line_of(const char *text, struct kin_task_ref task, char *lin
 {
     char key[40];
 
-    snprintf(key, sizeof key, "task %llu (", (unsigned long long)task.id);
+    said(task.id, key, sizeof key - 2);
+    strcat(key, " (");
     int count = 0;
     for (const char *at = text; *at; at += strcspn(at, "\n"), at += *at == '\n') {
         if (strncmp(at, key, strlen(key)) == 0 && count++ == 0)
@@ -117,9 +118,9 @@ static int look_at_all(void *arg)
     printf("%s\n", text);
     EXPECT(strstr(line_of(text, sleeper, line, sizeof line), "the sleeper"));
     EXPECT(strstr(line, "sleep"));
-    snprintf(entry, sizeof entry, "entry %p", (void *)(uintptr_t)sleep_till_cancelled);
+    snprintf(entry, sizeof entry, "entry %s (view_test.c:", "sleep_till_cancelled");
     EXPECT(strstr(line, entry));
-    EXPECT(strstr(line, "spawned at 0x"));
+    EXPECT(strstr(line, "spawned at "));
     EXPECT(strstr(line_of(text, yielder, line, sizeof line), "the yielder"));
     EXPECT(strstr(line_of(text, joiner, line, sizeof line), "the joiner"));
     EXPECT(strstr(line_of(text, kin_self(), line, sizeof line), "main"));
@@ -145,7 +146,8 @@ static int look_at_all(void *arg)
 /* The words with which a line names the parent of its task. */
 static const char *child_of(struct kin_task_ref parent, char *words, size_t size)
 {
-    snprintf(words, size, ", child of task %llu (", (unsigned long long)kin_task_id(parent));
+    char number[32];
+    snprintf(words, size, ", child of %s (", said(kin_task_id(parent), number, sizeof number));
     return words;
 }
 
@@ -184,7 +186,7 @@ static int look_at_the_tree(void *arg)
         EXPECT(strstr(line, "(main) in nursery "));
         EXPECT(strstr(line_of(text, branches[i].leaf, line, sizeof line),
                       child_of(branches[i].self, words, sizeof words)));
-        EXPECT(strstr(line, " (leaves), entry 0x"));
+        EXPECT(strstr(line, " (leaves), spawned at "));
     }
     EXPECT(strstr(text, "\n5 tasks: "));
     free(text);

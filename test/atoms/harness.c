@@ -96,3 +96,16 @@ int main(int argc, char **argv)
     printf("%s: %d passed, %d failed, 0 skipped\n", argv[0], passed, failed);
     return failed != 0;
 }
+
+/* Threads of a harness work for nobody: they lack nothing, and nobody pays for what they make. */
+uint32_t kin__thread_lacks(void);
+uint32_t kin__thread_lacks(void)
+{
+    return 0;
+}
+
+void *kin__thread_client(void);
+void *kin__thread_client(void)
+{
+    return NULL;
+}

@@ -11,6 +11,7 @@ PARK = ["src/park/park.c", "src/park/thread.c", "src/sched/blocks.c", "src/task/
 
 HARNESSES = {
     "litmus": [],
+    "fortify": [],
     "chaselev": [],
     "park": PARK,
     "deque": ["src/sched/deque.c"],
@@ -18,27 +19,38 @@ HARNESSES = {
     "frame": [],  # it has src/mem/frame.c inside
     "idle": ["src/sched/idle.c", "src/sched/steal.c", "src/sched/inject.c", "src/sched/deque.c",
              "src/sched/bias.c"],
-    "nursery": PARK + ["src/scope/nursery.c", "src/scope/spawn.c", "src/scope/ended.c",
-                       "src/scope/cancel.c", "src/sched/extra.c", "src/mem/arena.c"],
+    "nursery": PARK + ["src/task/cause.c", "src/scope/nursery.c", "src/scope/spawn.c",
+                       "src/scope/ended.c", "src/scope/cancel.c", "src/sched/extra.c",
+                       "src/mem/arena.c"],
     "chan": PARK + ["src/wait/chan.c"],
     "select": PARK + ["src/wait/select.c", "src/wait/chan.c", "src/wait/event.c",
                       "src/wait/ender.c"],
     "queue": PARK + ["src/wait/spsc.c", "src/wait/mpsc.c", "src/wait/queue.c", "src/wait/owner.c"],
     "timer": PARK + ["src/wait/chan.c"],
     "obligation": PARK + ["src/scope/obligation.c", "src/sched/extra.c"],
+    "account": PARK + ["src/scope/account.c"],
     "registry": PARK + ["src/otp/registry.c", "src/otp/intern.c", "src/otp/party.c",
-                        "src/otp/note.c", "src/scope/ended.c"],
+                        "src/otp/note.c", "src/scope/ended.c", "src/scope/alloc.c"],
     "sync": PARK + ["src/wait/mutex.c", "src/wait/event.c", "src/wait/owner.c",
                     "src/base/text.c"],
 }
 
 # Those that stand on test/atoms/under.c and have base/atomic.h's door in front.
-ALONE = {"litmus", "chaselev"}
+ALONE = {"litmus", "chaselev", "fortify"}
+FORTIFIED = {"fortify"}  # compiled with -D_FORTIFY_SOURCE
 WITHOUT_UNDER = ALONE | {"deque", "bias", "frame"}
 
 WORD, LOCK, WAITQ = "src/task/word.h", "src/base/lock.h", "src/park/waitq.h"
 
 MUTANTS = {
+    "fortify": [
+        ("a memcpy that nobody orders", "test/atoms/fortify.c", "&is_full, 1, memory_order_release",
+         "&is_full, 1, memory_order_relaxed"),
+        ("a memmove that nobody orders", "test/atoms/fortify.c",
+         "&is_full, 2, memory_order_release", "&is_full, 2, memory_order_relaxed"),
+        ("a memset that nobody orders", "test/atoms/fortify.c",
+         "&is_full, 3, memory_order_release", "&is_full, 3, memory_order_relaxed"),
+    ],
     "park": [
         ("the result is handed over without an order", WORD,
          "uint64_t old = kin__or_acq_rel(&task->ctl, KIN__READY);",
@@ -124,17 +136,19 @@ MUTANTS = {
          "    kin__lock_take(&pool->lock, KIN__RANK_FRAME);\n    if (pool->batch_count) {",
          "    if (pool->batch_count) {"),
         ("a frame keeps its name", "src/mem/frame.h",
-         "    name += UINT64_C(1) << KIN__FRAME_INDEX_BITS;\n", ""),
+         "        name += kin__load_relaxed(&kin__frame_step.add); /* relaxed: as above */\n", ""),
     ],
     "idle": [
         ("a sleeper does not look again", "src/sched/idle.c",
          "bool is_needed = kin__steal_is_visible(sched);", "bool is_needed = false;"),
         ("the searcher announces itself by a store", "src/sched/idle.c",
-         "} while (!kin__cas_acq_rel(&sched->idle, &idle, idle + ONE_SEARCHER));",
-         "} while (kin__store_release(&sched->idle, idle + ONE_SEARCHER), false);"),
+         "} while (!kin__cas_acq_rel(&sched->idle, &idle, idle | KIN__IDLE_SEARCHER));",
+         "} while (kin__store_release(&sched->idle, idle | KIN__IDLE_SEARCHER), false);"),
         ("a sleeper is chosen by a store", "src/sched/idle.c",
-         "} while (!kin__cas_acq_rel(&sched->idle, &idle, idle - ONE_SLEEPER + ONE_SEARCHER));",
-         "} while (kin__store_release(&sched->idle, idle - ONE_SLEEPER + ONE_SEARCHER), false);"),
+         "} while (!kin__cas_acq_rel(&sched->idle, &idle,\n                               "
+         "(idle - count_of(worker)) | KIN__IDLE_SEARCHER));",
+         "} while (kin__store_release(&sched->idle,\n                                "
+         "(idle - count_of(worker)) | KIN__IDLE_SEARCHER), false);"),
         ("whoever brings work does not fence", "src/sched/idle.c",
          "kin__fence_seq(); /* fence: the work before the count; its mirror is in sleep_listed */",
          ""),
@@ -142,7 +156,7 @@ MUTANTS = {
          "kin__fence_seq(); /* fence: the count before the queues; its mirror is in "
          "kin__idle_wake_one */", ""),
         ("who gets up by itself stays counted", "src/sched/idle.c",
-         "        (void)kin__sub_acq_rel(&sched->idle, ONE_SLEEPER);", "        (void)0;"),
+         "        (void)kin__sub_acq_rel(&sched->idle, count_of(worker));", "        (void)0;"),
         ("a worker is woken without being told", "src/sched/idle.c",
          "    else\n        kin__futex_wake(&worker->wake, 1);", ""),
     ],
@@ -267,10 +281,10 @@ MUTANTS = {
          "(void)name;"),
         ("the name is bumped when the lock is given", "src/scope/obligation.c",
          "    end_locked(o);\n    kin__lock_give(&owner->lock, KIN__RANK_WAIT);\n"
-         "    kin__block_give",
+         "    give_back",
          "    kin__list_remove(&o->link);\n    kin__lock_give(&owner->lock, KIN__RANK_WAIT);\n"
          "    kin__store_relaxed(&o->frame.name, kin__load_relaxed(&o->frame.name) +\n"
-         "                       (UINT64_C(1) << KIN__FRAME_INDEX_BITS));\n    kin__block_give"),
+         "                       (UINT64_C(1) << KIN__FRAME_INDEX_BITS));\n    give_back"),
         ("an heir takes what has ended meanwhile", "src/scope/obligation.c",
          "    if (is_ours)\n        kin__list_push_back",
          "        kin__list_push_back"),
@@ -278,6 +292,52 @@ MUTANTS = {
          "    if (KIN__UNLIKELY(kin__xchg_acquire_quiet(&lock->word, 1u) != 0))\n"
          "        kin__lock_slow(&lock->word);",
          "    kin__store_release_quiet(&lock->word, 1u);"),
+    ],
+    "account": [
+        ("an account is settled before its payer is locked", "src/scope/account.c",
+         "    if (payer) /* a block that is freed meanwhile returns before, or after: "
+         "further up */\n"
+         "        kin__lock_take(&payer->lock, KIN__RANK_TASK);\n"
+         "    lock(account);\n    leave_locked(account, &given, &returned);\n"
+         "    unlock(account);\n",
+         "    lock(account);\n    leave_locked(account, &given, &returned);\n"
+         "    unlock(account);\n"
+         "    if (payer)\n        kin__lock_take(&payer->lock, KIN__RANK_TASK);\n"),
+        ("it is looked before the lock whether an account is settled", "src/scope/account.c",
+         "        kin__lock_take(&payer->lock, KIN__RANK_TASK);\n"
+         "        struct kin__account *account = payer->account;\n",
+         "        struct kin__account *account = payer->account;\n"
+         "        kin__lock_take(&payer->lock, KIN__RANK_TASK);\n"),
+        ("a block is freed into the account when the lock is given", "src/scope/account.c",
+         "        if (account)\n"
+         "            kin__account_unuse(account, KIN__PART_MEMORY, amount, &nobody);\n"
+         "        else if (amount > payer->owed)\n"
+         "            amount = payer->owed; /* the rest was made, and ended with the account */\n"
+         "        if (!account)\n            payer->owed -= amount;\n"
+         "        kin__lock_give(&payer->lock, KIN__RANK_TASK);\n",
+         "        if (!account && amount > payer->owed)\n            amount = payer->owed;\n"
+         "        if (!account)\n            payer->owed -= amount;\n"
+         "        kin__lock_give(&payer->lock, KIN__RANK_TASK);\n"
+         "        if (account)\n"
+         "            kin__account_unuse(account, KIN__PART_MEMORY, amount, &nobody);\n"),
+        ("what is owed stays owed", "src/scope/account.c",
+         "            payer->owed -= amount;\n", "            (void)0;\n"),
+        ("a settled account owes all that it was given", "src/scope/account.c",
+         "payer->owed = given.of[KIN__PART_MEMORY] - returned.of[KIN__PART_MEMORY];",
+         "payer->owed = given.of[KIN__PART_MEMORY];"),
+        ("a settled account goes on paying", "src/scope/account.c",
+         "        payer->account = NULL;\n", ""),
+        ("nobody holds the payer above", "src/scope/account.c",
+         "    if (up)\n        kin__payer_hold(up);\n", ""),
+        ("two payers of one account", "src/scope/account.c",
+         "    if (kin__cas_acq_rel(&account->payer, &there, payer))\n        return payer;\n",
+         "    (void)there;\n    kin__store_release(&account->payer, payer);\n"
+         "    if (payer)\n        return payer;\n"),
+        ("references are counted without a lock", "src/scope/account.c",
+         "        kin__lock_take(&payer->lock, KIN__RANK_TASK);\n"
+         "        bool is_last = --payer->refs == 0;\n"
+         "        kin__lock_give(&payer->lock, KIN__RANK_TASK);\n",
+         "        bool is_last = --payer->refs == 0;\n"),
     ],
     "registry": [
         ("a name that is taken is taken again", "src/otp/registry.c",
@@ -296,11 +356,17 @@ MUTANTS = {
         ("a lease ends and keeps its name", "src/otp/registry.c",
          "kin__store_relaxed(&lease->frame.name, name + (UINT64_C(1) << KIN__FRAME_INDEX_BITS));",
          "(void)name;"),
-        ("it is not looked at again whether a lease has run out", "src/otp/registry.c",
-         "    bool ends = is_due_locked(lease, name);", "    bool ends = true;"),
+        ("it is not looked at again whether a lease has ended", "src/otp/registry.c",
+         "    bool ends = is_same_locked(lease, name);", "    bool ends = true;"),
         ("a late timer does not look at the name", "src/otp/registry.c",
-         "    return kin__load_relaxed(&lease->frame.name) == name && "
-         "/* relaxed: under the lock */\n", "    (void)name;\n    return "),
+         "is_same_locked(lease, name) && is_due(lease) ? lease->holder : 0;",
+         "is_due(lease) ? lease->holder : 0;"),
+        ("a timer does not look at the time", "src/otp/registry.c",
+         "is_same_locked(lease, name) && is_due(lease) ? lease->holder : 0;",
+         "is_same_locked(lease, name) ? lease->holder : 0;"),
+        ("what has run out is renewed while it ends", "src/otp/registry.c",
+         "    if (lease && !is_due(lease))\n        return lease;\n",
+         "    if (lease)\n        return lease;\n"),
         ("a renewal leaves the old time", "src/otp/registry.c",
          "    lease->deadline = deadline;\n    if (deadline", "    if (deadline"),
         ("a given up lease stays in the wheel", "src/otp/registry.c",

@@ -20,6 +20,13 @@ uint64_t kin__worker_load(struct kin__worker *worker)
     return kin__deque_len(&worker->deque);
 }
 
+/* By a thief that has taken the bias of a worker that does not move. */
+void kin__worker_open(struct kin__worker *worker)
+{
+    while (kin__deque_publish(&worker->deque)) { /* ends: halves what is private */
+    }
+}
+
 void kin__monitor_poke(struct kin__sched *sched)
 {
     (void)sched;
@@ -39,8 +46,10 @@ static void start(unsigned workers, unsigned count)
     sched->workers_max = workers + 1; /* the 0th never runs */
     sched->policy = &policy;
     sched->alive = workers;
-    for (unsigned i = 1; i <= workers; i++)
+    for (unsigned i = 1; i <= workers; i++) {
         under_worker(i)->state = KIN__WORKER_ACTIVE;
+        under_worker(i)->steal_enabled = 1;
+    }
     tasks = kin_atoms_alloc(TASKS * sizeof(*tasks));
     for (unsigned i = 0; i < TASKS; i++) {
         kin__word_init(&tasks[i]);
@@ -67,10 +76,12 @@ static void work(struct kin__worker *worker)
     struct kin__sched *sched = under_sched();
     while (!atomic_load_explicit(&sched->is_stopping, memory_order_acquire)) {
         struct kin__task *task = kin__inject_take(&sched->inject, 1);
+        kin__bias_take(&worker->bias);
         if (!task)
             task = kin__deque_pop(&worker->deque);
         if (!task && kin__deque_reclaim(&worker->deque))
             task = kin__deque_pop(&worker->deque);
+        kin__bias_give(&worker->bias);
         if (!task)
             task = kin__idle_wait(worker);
         if (task)
@@ -112,9 +123,12 @@ static void begin_two(void *arg)
 static void sharer(void *arg)
 {
     struct kin__worker *worker = under_worker(kin_atoms_self());
+    kin__bias_take(&worker->bias);
     for (unsigned i = 0; i < *(const unsigned *)arg; i++)
         (void)kin__deque_push(&worker->deque, &tasks[i]);
-    if (kin__deque_publish(&worker->deque) && kin__idle_wants(under_sched()))
+    bool is_public = kin__deque_publish(&worker->deque);
+    kin__bias_give(&worker->bias);
+    if (is_public && kin__idle_wants(under_sched()))
         kin__idle_wake_one(under_sched());
     work(worker);
 }

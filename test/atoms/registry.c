@@ -84,7 +84,7 @@ static void make_person(struct person *person)
     person->task = kin__task_of_frame(kin__block_take(KIN__FRAME_TASK));
     person->id = kin__task_id(person->task);
     kin__list_init(&scope->children);
-    scope->sched = under_sched();
+    kin__store_relaxed(&scope->sched, under_sched()); /* alone: nobody runs yet */
     atomic_store_explicit(&scope->word, KIN__LIVE_ONE | KIN_NURSERY_OPEN, memory_order_relaxed);
     atomic_store_explicit(&person->task->scope, scope, memory_order_relaxed);
     person->task->over = 0;
@@ -96,7 +96,7 @@ static void make_person(struct person *person)
 /* What src/scope/ended.c does at the end of a task that others know. */
 static void end_person(struct person *person)
 {
-    struct kin_outcome how = {KIN_SEV_OK, 0, 0, person->id};
+    struct kin_outcome how = {KIN_SEV_OK, 0, 0, person->id, ""};
     /* relaxed: constant */
     struct kin__scope *scope = atomic_load_explicit(&person->task->scope, memory_order_relaxed);
     kin__lock_take(&scope->lock, KIN__RANK_NURSERY);

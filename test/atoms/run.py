@@ -8,10 +8,12 @@ sanitizer. A mutant is a copy of one file with one mistake in it: some explorati
 must fail.
 """
 import argparse
+import concurrent.futures
 import os
 import re
 import subprocess
 import sys
+import threading
 import time
 
 sys.dont_write_bytecode = True
@@ -20,7 +22,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, HERE)
 import harnesses  # noqa: E402  beside this file
 
-WRAPPED = ["memcpy", "memmove", "memset"]
+WRAPPED = ["memcpy", "memmove", "memset", "__memcpy_chk", "__memmove_chk", "__memset_chk"]
 MUTANT_LIMIT_S = 300
 
 
@@ -36,6 +38,7 @@ class Builder:
         self.library = os.path.abspath(options.library)
         self.output = os.path.abspath(options.output)
         self.objects = {}
+        self.lock = threading.Lock()  # of the objects, which harnesses share
 
     def call(self, command):
         done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -58,6 +61,8 @@ class Builder:
                  "-DKIN__ATOMS=1", "-I" + HERE, "-Iinclude", "-Isrc"]
         if is_watched:
             flags += ["-fsanitize=thread"] + (["-Wno-tsan"] if "gcc" in self.cc else [])
+        if name in harnesses.FORTIFIED and is_watched:
+            flags += ["-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2"]
         if name not in harnesses.ALONE and is_watched:
             flags += ["-include", os.path.join(HERE, "door.h")]
         return flags
@@ -88,11 +93,12 @@ class Builder:
         parts = []
         for source in self.sources(name):
             key = (source, name in harnesses.ALONE)
-            if key not in self.objects:
-                folder = os.path.join(self.output, "alone" if key[1] else "base")
-                os.makedirs(folder, exist_ok=True)
-                self.objects[key] = self.compile(name, source, folder)
-            parts.append((source,) + self.objects[key])
+            with self.lock:
+                if key not in self.objects:
+                    folder = os.path.join(self.output, "alone" if key[1] else "base")
+                    os.makedirs(folder, exist_ok=True)
+                    self.objects[key] = self.compile(name, source, folder)
+                parts.append((source,) + self.objects[key])
         return parts
 
     def link(self, objects, program):
@@ -118,14 +124,18 @@ class Builder:
 
 
 def explore(builder, name, only):
-    """Runs a harness, or the explorations whose names contain a text; its own lines are the
-    results."""
+    """Runs a harness, or the explorations whose names contain a text: whether all is well, and
+    the lines of the harness, which are the results."""
     try:
         program = builder.program(name)
     except Broken as broken:
-        print("FAIL %s_builds\n%s" % (name, broken), flush=True)
-        return False
-    return subprocess.run([program] + only, check=False).returncode == 0
+        return False, "FAIL %s_builds\n%s" % (name, broken)
+    done = subprocess.run([program] + only, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, errors="replace", check=False)
+    is_well = done.returncode == 0
+    if not is_well and not re.search("^FAIL ", done.stdout, re.M):
+        return False, done.stdout + "FAIL %s_ends (status %d)" % (name, done.returncode)
+    return is_well, done.stdout.rstrip("\n")
 
 
 def label_of(name, mutant):
@@ -133,7 +143,7 @@ def label_of(name, mutant):
 
 
 def hunt(builder, name, number, mutant):
-    """One mutant: caught, or a failure."""
+    """One mutant: whether it is caught, and a line that says so."""
     _, file, old, new = mutant
     label = label_of(name, mutant)
     start = time.time()
@@ -143,20 +153,16 @@ def hunt(builder, name, number, mutant):
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               errors="replace", timeout=MUTANT_LIMIT_S, check=False)
     except Broken as broken:
-        print("FAIL %s\n%s" % (label, broken), flush=True)
-        return False
+        return False, "FAIL %s\n%s" % (label, broken)
     except subprocess.TimeoutExpired:
-        print("FAIL %s is not caught in %d s" % (label, MUTANT_LIMIT_S), flush=True)
-        return False
+        return False, "FAIL %s is not caught in %d s" % (label, MUTANT_LIMIT_S)
     caught = [line for line in done.stdout.splitlines() if line.startswith("FAIL ")]
     if done.returncode == 0 or not caught:
-        print("FAIL %s is not caught%s\n%s" % (label, " (status %d)" % done.returncode,
-                                                done.stdout[-3000:]), flush=True)
-        return False
+        return False, "FAIL %s is not caught (status %d)\n%s" % (label, done.returncode,
+                                                                  done.stdout[-3000:])
     told = [line[10:] for line in done.stdout.splitlines() if line.startswith("     FAIL ")]
-    print("ok   %s caught in %.1f s by %s" % (label, time.time() - start, told[0][:160] if told
-                                              else caught[0][5:]), flush=True)
-    return True
+    return True, "ok   %s caught in %.1f s by %s" % (
+        label, time.time() - start, told[0][:160] if told else caught[0][5:])
 
 
 def main():
@@ -168,11 +174,13 @@ def main():
     parser.add_argument("--only", default="", help="only what has this in its name")
     parser.add_argument("--no-mutants", action="store_true")
     parser.add_argument("--quick", action="store_true", help="a part of the large explorations")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 2,
+                        help="harnesses and mutants at once (the CPUs of this machine)")
     options = parser.parse_args()
     if options.quick:
         os.environ["KIN_ATOMS_QUICK"] = "1"
     builder = None if options.list else Builder(options)
-    is_well = True
+    steps = []  # a function and what it is called with
     for name in harnesses.HARNESSES:
         mutants = [] if options.no_mutants else harnesses.MUTANTS.get(name, [])
         with open(os.path.join(HERE, name + ".c"), encoding="utf-8") as file:
@@ -181,13 +189,20 @@ def main():
             print("\n".join([name] + tests + [label_of(name, mutant) for mutant in mutants]))
             continue
         if options.only in name:
-            is_well &= explore(builder, name, [])
+            steps.append((explore, builder, name, []))
         elif any(options.only in test for test in tests):
-            is_well &= explore(builder, name, [options.only])
+            steps.append((explore, builder, name, [options.only]))
         for number, mutant in enumerate(mutants):
             if options.only in name or options.only in label_of(name, mutant):
-                is_well &= hunt(builder, name, number, mutant)
-    return 0 if is_well else 1
+                steps.append((hunt, builder, name, number, mutant))
+    are_well = True
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        futures = [pool.submit(*step) for step in steps]
+        for future in concurrent.futures.as_completed(futures):
+            is_well, text = future.result()
+            are_well &= is_well
+            print(text, flush=True)
+    return 0 if are_well else 1
 
 
 if __name__ == "__main__":

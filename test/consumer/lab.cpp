@@ -12,9 +12,8 @@
 static int count_one(void *arg)
 {
     int *count = static_cast<int *>(arg);
-    int before = *count;
-    kin_ignore(kin_yield());
-    *count = before + 1;
+    int before = KIN_SHARED(*count);
+    KIN_SHARED(*count) = before + 1;
     return 0;
 }
 

@@ -86,7 +86,7 @@ static int fail_to_yield(void *arg)
     (void)arg;
     KIN_ASSERT_YIELDS
     {
-        (void)kin_now();
+        (void)kin_self();
     }
     return 0;
 }

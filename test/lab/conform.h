@@ -42,6 +42,7 @@
 #define CONFORM_STEPS 40000u /* of all runs of a test by one strategy; fewer if each has few */
 #define CONFORM_RUNS_MAX 200u
 #define CONFORM_SWEPT_MAX 2000u
+#define CONFORM_LOOKS 200u /* at something, after which time passes a little */
 #define CONFORM_DPOR_NS INT64_C(50000000) /* runs that turn out to be known are not counted */
 
 /* What aborts the process is not for the lab: a fork has no place in a run. */
@@ -66,7 +67,8 @@ static void conform(const char *name, void (*body)(void));
         conform(#test_name, conform_body_##test_name);                                             \
     }                                                                                              \
     static struct kin_test kin_test_of_##test_name = {                                             \
-        #test_name, "" test_tags, __FILE__, __LINE__, (seconds), test_name, NULL};                 \
+        #test_name, "" test_tags, __FILE__, __LINE__,                                              \
+        (seconds) > KIN_TEST_S ? (seconds) : KIN_TEST_S, test_name, NULL};                         \
     __attribute__((constructor)) static void kin_test_add_##test_name(void)                        \
     {                                                                                              \
         conform_add(&kin_test_of_##test_name);                                                     \
@@ -96,14 +98,31 @@ static void conform_stop(void)
         longjmp(conform_out, 1);
 }
 
-/* A test that looks for something again and again does not find it any more. */
+/* A test that looks for something again and again does not find it any more, if something has gone
+ * wrong on purpose. Else it may look for the time to pass, which it does here by hand: in the lab
+ * time passes by itself only when nobody can run. */
+static void conform_look(void)
+{
+    if (!kin_in_lab() || ++conform_turns % CONFORM_LOOKS != 0)
+        return;
+    if (conform_fault && kin__lab_faults_fired())
+        conform_stop();
+    kin_lab_advance(KIN_US(50));
+}
+
 __attribute__((unused)) static int conform_yield(void)
 {
-    if (conform_fault && kin_in_lab() && kin__lab_faults_fired() && ++conform_turns > 300)
-        conform_stop();
+    conform_look();
     return kin_yield();
 }
+
+__attribute__((unused)) static int conform_checkpoint(void)
+{
+    conform_look();
+    return kin_checkpoint();
+}
 #define kin_yield() conform_yield()
+#define kin_checkpoint() conform_checkpoint()
 
 static int conform_run(void *body)
 {
@@ -150,6 +169,16 @@ static void conform_add(struct kin_test *test)
         kin_test_add(test);
 }
 
+/* The same schedules each time, so that a run of all tests says the same of the same program. Those
+ * of another seed are for whoever has the time: KIN_SEED=n. */
+static uint64_t conform_seed(const char *name)
+{
+    uint64_t seed = UINT64_C(0xcbf29ce484222325);
+    for (; *name; name++)
+        seed = (seed ^ (unsigned char)*name) * UINT64_C(0x100000001b3);
+    return getenv("KIN_SEED") ? kin_test_seed() : seed;
+}
+
 /* Returns the steps of one run, or 0. */
 static uint64_t conform_by(enum kin_lab_strategy strategy, uint64_t runs, const char *name,
                            void (*body)(void))
@@ -158,13 +187,14 @@ static uint64_t conform_by(enum kin_lab_strategy strategy, uint64_t runs, const 
     struct kin_lab_report report = {0};
     config.strategy = strategy;
     config.executions_max = runs;
-    config.seed = kin_test_seed();
+    config.seed = conform_seed(name);
     config.oracles = ~(KIN_ORACLE_RESULT | KIN_ORACLE_OBLIGATION); /* tests leak on purpose */
     config.report_dir = getenv("KIN_LAB_REPORTS");
     config.replay_file = getenv("KIN_LAB_REPLAY");
     if (config.replay_file)
         config.strategy = KIN_LAB_REPLAY;
     kin__lab_wish.wall_max = strategy == KIN_LAB_DPOR ? CONFORM_DPOR_NS : 0;
+    kin__lab_wish.keeps_order = true; /* tests with one worker are about its order */
     int rc = kin_lab_run_host(&config, conform_run, &body, &report);
     if (rc == -E2BIG && strategy == KIN_LAB_DPOR)
         return 0; /* more tasks than it can search */
@@ -189,6 +219,7 @@ static void conform_swept(void (*body)(void))
     config.oracles = KIN_ORACLE_WAKE | KIN_ORACLE_ORPHAN | KIN_ORACLE_LEAK | KIN_ORACLE_ORDER |
                      KIN_ORACLE_BUDGET;
     config.report_dir = getenv("KIN_LAB_REPORTS");
+    kin__lab_wish.keeps_order = true;
     int rc = kin_lab_run_host(&config, conform_run, &body, &report);
     if (rc == KIN_STUCK || (rc < 0 && strcmp(report.oracle, "signal") == 0))
         return;

@@ -136,6 +136,34 @@ KIN_TEST_LIMIT(programs_that_wait_and_announce_need_one_run_per_class, "", 120)
     EXPECT_LE(few.redundant, few.classes / 100 + 20);
 }
 
+/* What a step touches hangs on what it finds: one that sleeps would touch more than it does later.
+ */
+KIN_TEST_LIMIT(programs_whose_steps_look_further_by_what_they_find, "", 120)
+{
+    const struct small_shape shape = {
+        .actors_max = 4, .ops_max = 5, .words_max = 4, .has_looks = true};
+    (void)compare_many(&shape, 0, programs(3));
+    const struct sums few = compare_seeded(&shape, 0, 100, 1);
+
+    EXPECT_LE(few.dpor, few.classes + few.classes / 10 + 10);
+}
+
+/* The second begins and then makes the first look no further; the third is what the first finds if
+ * it looks further, and comes before the begin of the second or after it. */
+KIN_TEST(who_sleeps_may_be_woken_by_what_it_then_does_not_touch, "")
+{
+    const struct small_program program = {
+        .actors = 3,
+        .all = 3,
+        .ops = {{{SMALL_LOOK, 0, 2, 0}},
+                {{SMALL_READ, 1, 0, 0}, {SMALL_STORE, 0, 1, 0}},
+                {{SMALL_STORE, 1, 1, 3}}}};
+    struct sums sums = {0, 0, 0, 0};
+
+    compare(&program, 0, &sums);
+    EXPECT_GT(sums.classes, 4);
+}
+
 /* When one answer of a step wakes, the others do too: a few classes come twice. */
 KIN_TEST_LIMIT(programs_with_everything_need_hardly_more, "", 120)
 {
@@ -145,7 +173,8 @@ KIN_TEST_LIMIT(programs_with_everything_need_hardly_more, "", 120)
                                       .has_choices = true,
                                       .has_awaits = true,
                                       .has_spawns = true,
-                                      .has_barriers = true};
+                                      .has_barriers = true,
+                                      .has_looks = true};
     (void)compare_many(&shape, 0, programs(4));
     const struct sums sums = compare_seeded(&shape, 0, 100, 1);
     EXPECT_LE(sums.dpor, sums.classes + sums.classes / 10 + 10);
@@ -159,7 +188,8 @@ KIN_TEST_LIMIT(a_bound_leaves_out_no_class_within_it, "", 120)
                                       .has_choices = true,
                                       .has_awaits = true,
                                       .has_spawns = true,
-                                      .has_barriers = true};
+                                      .has_barriers = true,
+                                      .has_looks = true};
 
     for (unsigned bound = 1; bound <= 3; bound++)
         (void)compare_many(&shape, bound, programs(1));

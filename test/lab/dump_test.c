@@ -129,6 +129,7 @@ KIN_TEST(what_is_no_record_is_refused_by_name, "")
         {"kinrecord 2\nend\n", -EPROTONOSUPPORT},
         {"kinrecord 11\nend\n", -EPROTONOSUPPORT},
         {"kinrecord 1\nworkers 99999999999999999999\nend\n", -EBADMSG},
+        {"kinrecord 1\nworkers 1\ntenancy GPU\nend\n", -EBADMSG},
         {"kinrecord 1\nwhat is this\nend\n", -EBADMSG},
         {"kinrecord 1\ntask 2 root - 0x1\nend\n", -EBADMSG}, /* numbers have no gaps */
         {"kinrecord 1\ntask 1 root -\nend\n", -EBADMSG},

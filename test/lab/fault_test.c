@@ -67,7 +67,7 @@ static int work(void *arg)
 
 static int program(void *arg)
 {
-    struct kin_outcome how = {KIN_SEV_OK, 0, 0, 0};
+    struct kin_outcome how = {KIN_SEV_OK, 0, 0, 0, ""};
     KIN_NURSERY(n, .on_error = KIN_COLLECT);
     int rc = kin_spawn(&n, work, arg);
     int joined = kin_nursery_join(&n, &how);

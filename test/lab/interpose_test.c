@@ -83,7 +83,7 @@ KIN_TEST(outside_they_are_the_system_s, "")
     EXPECT_EQ(gethostname(now.host, sizeof(now.host)), 0);
     EXPECT_NE(now.host[0], 0);
     EXPECT_EQ(gethostname(now.host, 1), -1);
-    EXPECT_EQ(errno, ENAMETOOLONG);
+    EXPECT_EQ(kin_errno(), ENAMETOOLONG);
     static char large[300];
     EXPECT_EQ(getentropy(large, 257), -1);
 }

@@ -89,7 +89,7 @@ KIN_TEST(an_echo_server_is_explored_completely, "")
     bool is_slow = kin_test_scale() > 1;
     expect_well(lab(KIN_LAB_DPOR, is_slow ? 500 : 0, echo_two, NULL));
     EXPECT(report.exhausted || is_slow);
-    EXPECT_GE(report.executions, 500);
+    EXPECT_GE(report.executions, is_slow ? 100 : 500); /* known ones are broken off */
 }
 
 /* ---- a protocol with lengths ---- */

@@ -137,3 +137,38 @@ KIN_TEST(restarts_that_may_not_be_are_seen, "SINV-2")
     expect_decisions((struct decisions){KIN_SEV_ERROR, 2, 1, KIN_SEC(5) - 1, false}, false);
     expect_decisions((struct decisions){KIN_SEV_ERROR, 9, 1, 0, true}, true);
 }
+
+/* ---- answers ---- */
+
+static bool answers;
+
+static int think_long(struct kin_server *s, void *state, const void *req, size_t size,
+                      struct kin_reply *reply)
+{
+    (void)s, (void)state, (void)req, (void)size;
+    kin_ignore(kin_sleep(kin_after(KIN_SEC(10)))); /* the caller has left by then */
+    if (answers)
+        EXPECT_EQ(kin_reply_send(reply, NULL, 0), KIN_GONE);
+    return 0;
+}
+
+static int call_and_leave(void *arg)
+{
+    static const struct kin_server_ops ops = {.on_call = think_long};
+    struct kin_addr server;
+    answers = *(bool *)arg;
+    KIN_NURSERY(n);
+    EXPECT_EQ(kin_server_start(&n, &ops, NULL, NULL, &server), 0);
+    EXPECT_EQ(kin_call(server, NULL, 0, NULL, 0, NULL, kin_after(KIN_SEC(1))), KIN_TIMEOUT);
+    kin_ignore(kin_sleep(kin_after(KIN_SEC(100)))); /* the run ends here if it is seen */
+    kin_ignore(kin_server_stop(server, 0, KIN_NEVER));
+    return kin_nursery_join(&n, NULL);
+}
+
+KIN_TEST(a_call_that_is_forgotten_is_seen_though_its_caller_has_left, "GS-REPLY-LEAK D6")
+{
+    bool is_good = false;
+    expect_oracle(call_and_leave, &is_good, "reply-linearity", KIN_LEAKED);
+    is_good = true;
+    expect_silence(call_and_leave, &is_good);
+}

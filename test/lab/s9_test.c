@@ -32,7 +32,8 @@ struct shape {
     int (*operate)(struct thing *thing, unsigned which);
     int (*wait)(struct thing *thing);
     void (*end)(struct thing *thing); /* tells what is inside; whoever waits goes on */
-    bool has_task; /* which does something about it, when it likes: the search has orders of that */
+    bool has_task; /* which does something about it, when it likes, or whose end is told to others:
+                    * the search has orders of that */
 };
 
 struct waiter {
@@ -405,7 +406,7 @@ static const struct shape shapes[] = {
     {"event", 2, event_make, event_operate, event_wait, event_end, false},
     {"watched value", 3, watch_make, watch_operate, watch_wait, watch_end, false},
     {"server", 3, server_make, server_operate, server_wait, server_end, true},
-    {"name", 3, name_make, name_operate, name_wait, name_end, false},
+    {"name", 3, name_make, name_operate, name_wait, name_end, true},
     {"end of a task", 2, down_make, down_operate, down_wait, down_end, true},
 };
 enum { SHAPES = sizeof shapes / sizeof shapes[0] };
@@ -522,9 +523,17 @@ struct doer {
     unsigned which;
 };
 
+static void do_nothing(void *arg)
+{
+    (void)arg;
+}
+
+/* Whoever has a cleanup or owes something has belongings, and ends in more steps, which the search
+ * orders with the join. So that only operations make a difference everybody has some. */
 static int be_doer(void *arg)
 {
     const struct doer *doer = arg;
+    EXPECT_EQ(kin_defer(do_nothing, NULL), 0);
     if (!scene.is_empty)
         kin_ignore(doer->thing->shape->operate(doer->thing, doer->which));
     return 0;

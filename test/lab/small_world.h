@@ -34,6 +34,8 @@ enum small_what {
     SMALL_CASE,  /* word = one of value choices */
     SMALL_FAULT, /* if a fault happens: word = value */
     SMALL_TWICE, /* if a fault happens: word = one of value choices */
+    SMALL_LOOK,  /* local = word; if that is 0: local = word number value */
+    SMALL_TRY,   /* local = word; if that is 0: word number value is counted up */
     SMALL_DICE,  /* local = the program's dice, below value */
     SMALL_SPAWN, /* announces actor number value */
     SMALL_CHECK, /* fails if local != value */
@@ -149,6 +151,22 @@ static inline void small_choose(struct small_world *w, const struct small_op *op
     w->words[word] = op->what == SMALL_FAULT ? op->value : (int64_t)event->answer;
 }
 
+/* Operations whose second touch hangs on what the first one finds. */
+static inline void small_look_on(struct small_world *w, const struct small_op *op,
+                                 struct small_event *event)
+{
+    small_touch(w, event, op->word, KIN__TOUCH_READ);
+    w->local[event->actor] = w->words[op->word];
+    if (w->words[op->word] != 0)
+        return;
+    small_touch(w, event, (unsigned)op->value,
+                op->what == SMALL_TRY ? KIN__TOUCH_WRITE : KIN__TOUCH_READ);
+    if (op->what == SMALL_TRY)
+        w->words[op->value]++;
+    else
+        w->local[event->actor] = w->words[op->value];
+}
+
 static inline void small_step(struct small_world *w, unsigned actor)
 {
     const struct small_op *op = &w->program->ops[actor][w->pc[actor]++];
@@ -182,6 +200,10 @@ static inline void small_step(struct small_world *w, unsigned actor)
     case SMALL_TWICE:
     case SMALL_DICE:
         small_choose(w, op, event);
+        break;
+    case SMALL_LOOK:
+    case SMALL_TRY:
+        small_look_on(w, op, event);
         break;
     case SMALL_SPAWN:
         event->spawns = (uint8_t)(op->value + 1);
@@ -322,7 +344,8 @@ static inline void small_print(const struct small_program *program)
 {
     static const char *const names[] = {"end",   "read",  "store", "put",     "add",
                                         "count", "await", "case",  "fault",   "twice",
-                                        "dice",  "spawn", "check", "barrier", "nothing"};
+                                        "look",  "try",   "dice",  "spawn",   "check",
+                                        "barrier", "nothing"};
 
     for (unsigned a = 0; a < program->all; a++) {
         printf("  %s%u:", a < program->actors ? "" : "spawned ", a);
@@ -338,6 +361,7 @@ static inline void small_print(const struct small_program *program)
 struct small_shape {
     unsigned actors_max, ops_max, words_max;
     bool has_choices, has_awaits, has_spawns, has_barriers;
+    bool has_looks; /* steps that touch more or less by what they find */
 };
 
 static inline struct small_op small_random_op(struct kin__rng *rng, const struct small_shape *shape,
@@ -346,6 +370,11 @@ static inline struct small_op small_random_op(struct kin__rng *rng, const struct
     struct small_op op = {.word = (uint8_t)kin__rng_below(rng, words)};
     const bool is_awaited = awaited >> op.word & 1;
 
+    if (shape->has_looks && kin__rng_chance(rng, 1, 4)) {
+        op.what = kin__rng_chance(rng, 1, 3) ? SMALL_TRY : SMALL_LOOK;
+        op.value = (int16_t)kin__rng_below(rng, words);
+        return op;
+    }
     switch (kin__rng_below(rng, 10)) {
     case 0:
     case 1:

@@ -23,7 +23,7 @@ static int first(void *arg)
     uint64_t seed = strtoull(argv[1], NULL, 10), count = strtoull(argv[2], NULL, 10);
     int fd, rc = 0;
     if (!mkdtemp(home) || chmod(home, 0755) != 0)
-        return -errno;
+        return -kin_errno();
     pause_ns = (int64_t)strtoull(argv[3], NULL, 10) * 1000;
     twin.has_v6 = kin_tcp_listen("[::1]:0", NULL, &fd) == 0;
     if (twin.has_v6)

@@ -377,3 +377,58 @@ KIN_TEST(no_memory_for_a_later_chunk_for_long, "")
     alloc_with_failure(3, true, &has_failed);
     EXPECT(has_failed);
 }
+
+KIN_TEST(names_of_tasks_cannot_be_guessed_and_lives_are_counted, "002:1.1 ABA:8.3")
+{
+    struct kin__frame_cache cache = {.kind = KIN__FRAME_TASK};
+    struct kin__frame *frames[KIN__FRAME_BATCH];
+    uint64_t first[KIN__FRAME_BATCH];
+    kin__frame_scramble();
+    for (unsigned i = 0; i < KIN__FRAME_BATCH - 1; i++) {
+        frames[i] = kin__frame_alloc(&cache);
+        first[i] = name_of(frames[i]);
+        EXPECT_EQ(kin__frame_life(first[i]), 1);
+        if (i > 0) /* neighbours are far from each other, in both directions */
+            EXPECT_GT((first[i] - first[i - 1]) >> 40, 0);
+    }
+    for (uint64_t life = 2; life < 1000; life++) {
+        uint64_t before = name_of(frames[0]);
+        kin__frame_free(&cache, frames[0]);
+        EXPECT_PTR(kin__frame_alloc(&cache), frames[0]);
+        EXPECT_EQ(name_of(frames[0]) & INDEX_MASK, before & INDEX_MASK);
+        EXPECT_NE(name_of(frames[0]), before + GENERATION);
+        EXPECT_EQ(kin__frame_life(name_of(frames[0])), life);
+    }
+}
+
+/* Goal: a frame that nobody uses any more is still there, with a name that says so: late callers
+ * read it without a lock. Method: every frame of several chunks is freed and flushed; then each is
+ * looked up by the name that it had, and read, body included: pages that had been unmapped would
+ * end the process, and pages that had been given back would read as zero. */
+KIN_TEST(frames_are_never_unmapped, "002:1.1")
+{
+    enum { COUNT = 3 * 4096 };
+    static uint64_t names[COUNT];
+    static struct kin__frame *frames[COUNT];
+    static const enum kin__frame_kind kinds[] = {KIN__FRAME_TASK, KIN__FRAME_SCOPE,
+                                                 KIN__FRAME_WATCH, KIN__FRAME_LEASE};
+    for (size_t kind = 0; kind < sizeof kinds / sizeof kinds[0]; kind++) {
+        struct kin__frame_cache cache = {.kind = kinds[kind]};
+        for (int i = 0; i < COUNT; i++) {
+            EXPECT(frames[i] = kin__frame_alloc(&cache));
+            names[i] = name_of(frames[i]);
+            body_of(frames[i])[0] = (unsigned char)(1 + i % 255);
+        }
+        size_t bytes = kin__frame_bytes();
+        for (int i = 0; i < COUNT; i++)
+            kin__frame_free(&cache, frames[i]);
+        kin__frame_flush(&cache);
+        EXPECT_EQ(kin__frame_bytes(), bytes);
+        for (int i = 0; i < COUNT; i++) {
+            EXPECT_PTR(kin__frame_at(kinds[kind], names[i]), frames[i]);
+            EXPECT_NE(name_of(frames[i]), names[i]);
+            EXPECT_EQ(name_of(frames[i]) & INDEX_MASK, names[i] & INDEX_MASK);
+            EXPECT_EQ(body_of(frames[i])[0], 1 + i % 255);
+        }
+    }
+}

@@ -202,15 +202,15 @@ static void guards_work(enum kin__vm_way way)
     for (int round = 0; round < 2; round++) {
         for (int i = 0; i < COUNT; i++)
             stacks[i] = take(&cache, &pool, 0);
-        expect_guard(stacks[0], 16384);
-        expect_guard(stacks[1], 16384);
-        expect_guard(stacks[COUNT - 1], 16384);
+        expect_guard(stacks[0], 65536);
+        expect_guard(stacks[1], 65536);
+        expect_guard(stacks[COUNT - 1], 65536);
         for (int i = 0; i < COUNT; i++)
             kin__stack_give(&cache, &pool, stacks[i]);
         kin__stack_flush(&cache, &pool);
         EXPECT_EQ(kin__stack_trim(&pool, SIZE_MAX), COUNT);
     }
-    expect_guard(take(&cache, &pool, 3), 32768);
+    expect_guard(take(&cache, &pool, 3), 65536);
     expect_guard(take(&cache, &pool, 6), 65536);
     kin__stack_pool_fini(&pool);
 }
@@ -256,6 +256,31 @@ KIN_TEST(canary_shows_an_overflow, "")
     EXPECT_PTR(stack->low, low);
     EXPECT(!stack->is_guarded);
     EXPECT_EQ(pool.unguarded, 1);
+    kin__stack_pool_fini(&pool);
+}
+
+/* Goal: a stack past the cap has a guard while it is armed, and its canary is whole afterwards. */
+KIN_TEST(a_guard_can_be_lent, "SCHED:15.2.1")
+{
+    struct kin__stack_cache cache = {0};
+    struct kin__stack_pool pool;
+
+    kin__vm_force(KIN__VM_NONE);
+    kin__stack_pool_init(&pool);
+    struct kin__stack *below = take(&cache, &pool, 1), *stack = take(&cache, &pool, 1);
+    EXPECT(!kin__stack_has_guard(stack) && !faults(stack->low - 1));
+    for (int i = 0; i < 3; i++) {
+        kin__stack_arm(stack);
+        EXPECT(kin__stack_has_guard(stack) && !kin__stack_has_guard(below));
+        EXPECT(kin__stack_in_guard(stack, (uintptr_t)stack->low - 1));
+        EXPECT(faults(stack->low - 1) && faults(stack->low - 65536));
+        EXPECT(!faults(stack->low) && !faults(stack->low - 65537) && !faults(below->low - 1));
+        memset(stack->low, 0, 64);
+        EXPECT(kin__stack_is_sound(stack)); /* the guard is what counts */
+        kin__stack_disarm(stack);
+        EXPECT(!faults(stack->low - 1));
+        EXPECT(!kin__stack_has_guard(stack) && kin__stack_is_sound(stack));
+    }
     kin__stack_pool_fini(&pool);
 }
 

@@ -10,10 +10,11 @@
  *
  *     owner     busy = 1; compiler fence only; revoked? step back: busy = 0, wait, busy = 1,
  *               FENCE, look again. Change the queues. busy = 0, behind those changes
- *     monitor   revoked = 1; membarrier; busy? revoked = 0 and give up. Change the queues. revoked
- *               = 0
+ *     monitor   revoked already? give up. revoked = 1, in one step; membarrier; busy? revoked = 0
+ *               and give up. Change the queues. revoked = 0
  *
- * Actors.  The owner enters ENTRIES times, the monitor tries RESCUES times; one monitor.
+ * Actors.  The owner enters ENTRIES times; OTHERS try RESCUES times each: the monitor, and a worker
+ * without work that opens the queue of one that computes.
  *
  * Properties.  Never both inside; each sees every change that the other made before (x is counted
  * up by both and compared with the number of changes); the owner always gets in in the end (else
@@ -24,6 +25,7 @@
  *   BUG_LOOK_FIRST       the owner looks at revoked before it says that it is busy
  *   BUG_STRONG_NO_FENCE  without a membarrier (STRONG) the owner does not fence either
  *   BUG_EARLY_GIVE       busy = 0 before the last change to the queues
+ *   BUG_NO_CLAIM         of two others the second does not ask whether it is revoked already
  */
 #ifndef ENTRIES
 #define ENTRIES 3
@@ -33,6 +35,9 @@
 #endif
 #ifndef STRONG
 #define STRONG 0      /* no membarrier on this machine: both sides use full fences */
+#endif
+#ifndef OTHERS
+#define OTHERS 1
 #endif
 #define SB 3
 
@@ -118,7 +123,7 @@ active proctype Owner()
     od
 }
 
-active proctype Monitor()
+active [OTHERS] proctype Monitor()
 {
     byte n, v;
     bit b;
@@ -126,7 +131,14 @@ active proctype Monitor()
     do
     :: n < RESCUES ->
         n++;
+#ifdef BUG_NO_CLAIM
         revoked = 1;
+#else
+        if
+        :: atomic { !revoked -> revoked = 1 }
+        :: atomic { revoked -> goto given_up }
+        fi;
+#endif
 #if !STRONG && !defined(BUG_NO_MEMBARRIER)
         d_step { do :: sb_n > 0 -> sb_pop() :: else -> break od };
 #endif
@@ -139,6 +151,7 @@ active proctype Monitor()
         :: else
         fi;
         revoked = 0;
+given_up:
         v = 0
     :: else -> break
     od

@@ -38,7 +38,7 @@ verify() {
     file=$1
     shift
     (cd "$work" && spin -a "$@" "$here/$file.pml") >"$work/spin" 2>&1 || return 1
-    (cd "$work" && "$cc" -w -O2 -DSAFETY -DNOFAIR -DMEMLIM=$megabytes -o pan pan.c) \
+    (cd "$work" && "$cc" -w $level -DSAFETY -DNOFAIR -DMEMLIM=$megabytes -o pan pan.c) \
         >"$work/cc" 2>&1 || return 1
     (cd "$work" && timeout $seconds ./pan -m500000 >out 2>&1)
     [ $? -ne 124 ]
@@ -46,7 +46,7 @@ verify() {
 
 # check_model NAME FILE OPTIONS...: must hold, over all states.
 check_model() {
-    name=$1
+    name=$1 level=-O1
     shift
     if ! verify "$@"; then
         echo "FAIL $name: cannot be built, or not finished in $seconds s"
@@ -61,7 +61,7 @@ check_model() {
 
 # check_control NAME FILE OPTIONS...: must be caught by an assertion or as an invalid end state.
 check_control() {
-    name=$1
+    name=$1 level=-O0 # the planted bug is found sooner than a compiler has thought about the search
     shift
     if ! verify "$@"; then
         echo "FAIL $name: cannot be built, or not caught in $seconds s"
@@ -125,6 +125,8 @@ control bias/bug_no_membarrier          bias -DBUG_NO_MEMBARRIER
 control bias/bug_look_first             bias -DBUG_LOOK_FIRST
 control bias/bug_strong_no_fence        bias -DSTRONG=1 -DBUG_STRONG_NO_FENCE
 control bias/bug_early_give             bias -DBUG_EARLY_GIVE
+model   bias_2_others                   bias -DOTHERS=2 -DENTRIES=2 -DRESCUES=2
+control bias/bug_no_claim               bias -DOTHERS=2 -DENTRIES=2 -DRESCUES=2 -DBUG_NO_CLAIM
 
 model   deque_single                    deque_single -DP=3
 control deque_single/bug_no_fence       deque_single -DP=3 -DBUG_NO_FENCE
@@ -140,6 +142,15 @@ control idle/bug_no_next                idle -DBUG_NO_NEXT
 control idle/bug_recheck_silent         idle -DBUG_RECHECK_SILENT
 control idle/bug_next_early             idle -DBUG_NEXT_EARLY
 control idle/bug_count_apart            idle -DBUG_COUNT_APART
+
+model   nap                             nap
+model   nap_3_workers                   nap -DWORKERS=3
+control nap/bug_no_membarrier           nap -DBUG_NO_MEMBARRIER
+control nap/bug_look_first              nap -DBUG_LOOK_FIRST
+control nap/bug_visible_only            nap -DBUG_VISIBLE_ONLY
+control nap/bug_owner_early             nap -DBUG_OWNER_EARLY
+control nap/bug_silent                  nap -DBUG_SILENT
+control nap/bug_no_next                 nap -DBUG_NO_NEXT
 
 model   nursery                         nursery
 model   nursery_no_cancel               nursery -DCANCELS=0
@@ -207,12 +218,6 @@ control uring_op/bug_touch_after        uring_op -DBUG_TOUCH_AFTER
 control uring_op/bug_late_cancel        uring_op -DBUG_LATE_CANCEL
 control uring_op/bug_link_blind         uring_op -DBUG_LINK_BLIND
 
-model   watch                           watch
-control watch/bug_lost_silent           watch -DBUG_LOST_SILENT
-control watch/bug_link_blind            watch -DBUG_LINK_BLIND
-control watch/bug_release_linked        watch -DBUG_RELEASE_LINKED
-control watch/bug_no_release            watch -DBUG_NO_RELEASE
-control watch/bug_no_prepare            watch -DBUG_NO_PREPARE
 
 model   monitor                         monitor
 control monitor/bug_leave_blind         monitor -DBUG_LEAVE_BLIND

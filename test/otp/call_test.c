@@ -8,6 +8,8 @@
  */
 #include "otp/desk.h"
 
+#include <malloc.h>
+
 #include "plat/plat.h"
 
 /* A desk with room for a few letters. */
@@ -166,6 +168,34 @@ KIN_TEST(callers_leave_with_their_letters, "GS-CALL-SEND")
     run_on_few(in_callers_leave, NULL);
 }
 
+/* A large request is copied before it is sent: the copy of one that nobody has taken is freed. */
+static int in_large_requests(void *arg)
+{
+    static const char request[64 * 1024];
+    struct gate gate;
+    struct diary diary;
+    size_t before = 0;
+    (void)arg;
+    clear_diary(&diary);
+    HOUSE(n);
+    struct kin_addr desk = small_desk(&n, &diary, 2, KIN_OVERFLOW_PARK);
+    keep_busy(desk, &gate);
+    for (unsigned i = 0; i < 128; i++) {
+        EXPECT_EQ(kin_call(desk, request, sizeof request, NULL, 0, NULL, kin_after(1)),
+                  KIN_TIMEOUT);
+        if (i == 64)
+            before = mallinfo2().uordblks;
+    }
+    EXPECT_LE(mallinfo2().uordblks, before + 1024 * 1024);
+    kin_event_set(&gate.open);
+    close_desk(desk);
+    return kin_nursery_join(&n, NULL);
+}
+KIN_TEST(callers_that_leave_take_their_large_requests_with_them, "GS-CALL-SEND")
+{
+    run_on_few(in_large_requests, NULL);
+}
+
 /* One that leaves the box lets the first of the room in. */
 static int in_leaving_makes_room(void *arg)
 {
@@ -301,6 +331,7 @@ static int in_drop_oldest(void *arg)
     }
     EXPECT(has_word(&diary, "cast:9"));
     EXPECT(!has_word(&diary, "cast:1"));
+    EXPECT_EQ(kin_server_dropped(desk), 6);
     close_desk(desk);
     return kin_nursery_join(&n, NULL);
 }

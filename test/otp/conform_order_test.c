@@ -818,7 +818,7 @@ static int in_k260_a_starter_that_is_cancelled_in_the_middle(void *arg)
     EXPECT_EQ(kin_spawn_with(&n, NULL, start_it, &starter, 0, &task), 0);
     EXPECT_EQ(kin_event_wait(&gate.reached, KIN_NEVER), 0);
     EXPECT_EQ(kin_task_cancel(task), 0);
-    let_others_run();
+    await_parked(1, "task"); /* it has given up, and waits for the end of the server */
     kin_event_set(&gate.open);
     EXPECT_EQ(kin_task_join(&n, task, NULL, KIN_NEVER), 0);
     EXPECT_EQ(starter.rc, KIN_CANCELLED);

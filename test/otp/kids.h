@@ -205,7 +205,7 @@ __attribute__((unused)) static void move_out(struct house *house)
 __attribute__((unused)) static struct kin_outcome outcome_of(struct house *house)
 {
     struct kin_info info;
-    struct kin_outcome how = {KIN_SEV_OK, 0, 0, 0};
+    struct kin_outcome how = {KIN_SEV_OK, 0, 0, 0, ""};
     EXPECT_EQ(kin_wait_down(house->watch, &info, KIN_NEVER), 0);
     how.severity = (enum kin_severity)info.u.down.reason;
     how.status = info.u.down.status;

@@ -499,7 +499,8 @@ static int own(void *arg)
     EXPECT_EQ(kin_nursery_open(&n, NULL), 0);
     EXPECT_EQ(kin_spawn(&n, be_inside, owner), 0);
     int rc = kin_nursery_join(&n, NULL);
-    EXPECT_EQ(rc, -EIO); /* its nurseries are cancelled with the reason */
+    EXPECT_EQ(rc, KIN_CANCELLED); /* its nurseries are cancelled with it */
+    EXPECT_EQ(kin_cancel_reason(), -EIO);
     return kin_checkpoint();
 }
 

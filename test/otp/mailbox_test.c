@@ -12,6 +12,7 @@
 #include "base/rng.h"
 #include "plat/plat.h"
 
+#include <errno.h>
 #include <string.h>
 
 static struct kin__party *a_party(void)
@@ -23,7 +24,8 @@ static struct kin__party *a_party(void)
 
 static struct kin__letter *numbered(unsigned number)
 {
-    struct kin__letter *letter = kin__letter_make(&number, sizeof number);
+    struct kin__letter *letter;
+    EXPECT_EQ(kin__letter_make(NULL, &number, sizeof number, &letter), 0);
     EXPECT(letter != NULL);
     return letter;
 }
@@ -43,7 +45,8 @@ KIN_TEST(a_cast_is_a_copy_of_its_bytes, "GS-CAST-TRY")
         bytes[i] = (unsigned char)(i * 7 + i / 256);
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         size_t size = sizes[i];
-        struct kin__letter *letter = kin__letter_make(size ? bytes : NULL, size);
+        struct kin__letter *letter;
+        EXPECT_EQ(kin__letter_make(NULL, size ? bytes : NULL, size, &letter), 0);
         EXPECT(letter != NULL);
         EXPECT_EQ(letter->size, size);
         EXPECT_EQ(letter->kind, KIN__LETTER_CAST);
@@ -57,7 +60,8 @@ KIN_TEST(without_memory_there_is_no_cast, "GS-CAST-TRY")
 {
     static const unsigned char bytes[4096];
     kin__plat_fail_after(1, true);
-    struct kin__letter *letter = kin__letter_make(bytes, sizeof bytes);
+    struct kin__letter *letter = NULL;
+    EXPECT_EQ(kin__letter_make(NULL, bytes, sizeof bytes, &letter), -ENOMEM);
     kin__plat_fail_after(0, false);
     EXPECT(letter == NULL);
 }

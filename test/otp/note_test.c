@@ -93,6 +93,73 @@ KIN_TEST(notes_are_read_by_time_kind_and_subject, "GS-INFO-SORT SINV-4")
     EXPECT_EQ(run_reporting(1, shuffle_and_read, NULL, NULL), 0);
 }
 
+/* ---- many Downs ---- */
+
+enum { DOWNS = 1000 };
+
+/* Whoever waits for anything but a Down would crash if it looked at them: their list leads nowhere
+ * meanwhile. */
+static int read_past_downs(void *arg)
+{
+    static struct kin__note downs[DOWNS];
+    struct kin__note exit = make(5, KIN_INFO_EXIT, 7), lease = make(9, KIN_INFO_LEASE, 2);
+    struct kin_info info;
+    (void)arg;
+    for (uint64_t i = 0; i < DOWNS; i++) {
+        downs[i] = make(1, KIN_INFO_DOWN, i);
+        kin__note_tell_and_unlock(own(), &downs[i]);
+    }
+    kin__note_tell_and_unlock(own(), &lease);
+    kin__note_tell_and_unlock(own(), &exit);
+    struct kin__party *party = own();
+    struct kin__list *first = party->downs.next;
+    party->downs.next = NULL;
+    kin__party_unlock(party);
+    EXPECT_EQ(kin_wait_info(&info, 0), 0);
+    EXPECT_EQ(info.kind, KIN_INFO_EXIT);
+    EXPECT_EQ(kin_wait_info(&info, 0), 0);
+    EXPECT_EQ(info.kind, KIN_INFO_LEASE);
+    EXPECT_EQ(kin_wait_info(&info, 0), KIN_TIMEOUT);
+    kin__party_take(party);
+    party->downs.next = first;
+    EXPECT_EQ(party->news, DOWNS);
+    for (int i = 0; i < DOWNS; i++)
+        EXPECT_PTR(kin__note_take_locked(party, NULL, 0), &downs[i]);
+    EXPECT_EQ(party->news, 0);
+    kin__party_unlock(party);
+    return 0;
+}
+
+KIN_TEST(who_waits_for_anything_else_looks_at_no_down, "GS-INFO-SORT")
+{
+    EXPECT_EQ(run_reporting(1, read_past_downs, NULL, NULL), 0);
+}
+
+/* Two links of one pair, told in either order. */
+static int tell_two_links(void *arg)
+{
+    (void)arg;
+    for (int round = 0; round < 2; round++) {
+        struct kin__note notes[2];
+        for (unsigned i = 0; i < 2; i++) {
+            notes[i] = make(1, KIN_INFO_EXIT, 7);
+            notes[i].info.u.exit.ref.id = i + 1;
+        }
+        kin__note_tell_and_unlock(own(), &notes[round]);
+        kin__note_tell_and_unlock(own(), &notes[!round]);
+        for (int i = 0; i < 2; i++) {
+            struct kin__party *party = own();
+            EXPECT_PTR(kin__note_take_locked(party, NULL, 0), &notes[i]);
+            kin__party_unlock(party);
+        }
+    }
+    return 0;
+}
+KIN_TEST(two_links_of_one_pair_are_read_by_their_references, "GS-INFO-SORT LINK-EXIT")
+{
+    EXPECT_EQ(run_reporting(1, tell_two_links, NULL, NULL), 0);
+}
+
 static int tell_equals(void *arg)
 {
     struct kin__note notes[5];
@@ -165,6 +232,11 @@ struct hearing {
 
 static struct hearing *the_hearing;
 
+static struct kin__note *find_exit(struct kin__party *party, uint64_t arg)
+{
+    return kin__note_look_locked(party, is_exit, arg);
+}
+
 static bool has_ended(uint64_t arg)
 {
     (void)arg;
@@ -178,7 +250,8 @@ static int hear_exit(void *arg)
     kin__party_unlock(party);
     hearing->task = kin_self_addr().id;
     kin_event_set(&hearing->has_begun);
-    hearing->rc = kin__note_wait(party, is_exit, 0, has_ended, KIN_NEVER, &hearing->got);
+    static const struct kin__note_kind exits = {is_exit, find_exit, has_ended};
+    hearing->rc = kin__note_wait(party, &exits, 0, KIN_NEVER, &hearing->got);
     return 0;
 }
 

@@ -55,7 +55,11 @@ static int find(void *arg)
     join_all(&n);
     EXPECT(need(target.addr.id, &rc, &how) == NULL);
     EXPECT_EQ(rc, KIN_NOPROC);
-    EXPECT_EQ(how.task, 0);
+    EXPECT_EQ(how.task, target.addr.id); /* nobody has become a party in its place */
+    EXPECT_EQ(how.severity, KIN_SEV_ERROR);
+    EXPECT_EQ(how.status, -EIO);
+    EXPECT(need(target.addr.id + (UINT64_C(1) << KIN__FRAME_INDEX_BITS), &rc, &how) == NULL);
+    EXPECT_EQ(how.task, 0); /* another one, of the same frame */
     EXPECT(need(UINT64_MAX, &rc, &how) == NULL);
     EXPECT_EQ(rc, KIN_NOPROC);
     return 0;
@@ -74,7 +78,7 @@ static int be_party_once(void *arg)
     struct kin__party *party = kin__party_self(kin__task_self());
     EXPECT(party != NULL);
     EXPECT(!party->is_over && party->exit_severity == 0 && party->last == NULL);
-    EXPECT(kin__list_is_empty(&party->lane) && kin__list_is_empty(&party->watches));
+    EXPECT(party->news == 0 && kin__list_is_empty(&party->watches));
     EXPECT(kin__list_is_empty(&party->watchers) && kin__list_is_empty(&party->names));
     party->exit_severity = KIN_SEV_PANIC; /* what an earlier life leaves is not there in the next */
     party->letter_newest = party->letter_oldest = 99;

@@ -7,6 +7,8 @@
 #include "api/budgets.h"
 
 #include "plat/plat.h"
+#include "sched/sched.h"
+#include "wait/timer.h"
 
 #include <pthread.h>
 
@@ -115,6 +117,14 @@ static int collide(void *arg)
     struct kin_addr it = start_other(&n, &other);
     EXPECT_EQ(kin_register("one", me, 0), 0);
     EXPECT_EQ(kin_register("one", it, 0), KIN_TAKEN); /* K220 */
+    struct kin_addr holder = {7, 7};
+    EXPECT_EQ(kin_register_or_find("one", it, 0, &holder), KIN_TAKEN);
+    EXPECT(kin_addr_same(holder, me));
+    EXPECT_EQ(kin_register_or_find("one", it, 0, NULL), KIN_TAKEN);
+    holder = (struct kin_addr){7, 7};
+    EXPECT_EQ(kin_register_or_find("other", it, 0, &holder), 0);
+    EXPECT_EQ(holder.node, 7); /* unchanged */
+    EXPECT_EQ(kin_unregister("other"), 0);
     EXPECT_EQ(kin_register("one", me, 0), KIN_TAKEN); /* K221 */
     EXPECT_EQ(kin_register("one", me, KIN_SEC(1)), KIN_TAKEN);
     EXPECT(holds(me, "one"));
@@ -691,4 +701,30 @@ static int run_out_of_memory(void *arg)
 KIN_TEST(without_memory_there_is_no_name_and_nothing_is_lost, "")
 {
     EXPECT_EQ(run_reporting(1, run_out_of_memory, NULL, NULL), 0);
+}
+
+/* ---- a renewal overtakes the timer ---- */
+
+/* A timer that has left the wheel comes when the lease has been renewed: the test lets the timers
+ * of its worker fire at a time that is yet to come, which the lease has not reached. */
+static int fire_too_early(void *arg)
+{
+    struct kin__worker *worker = kin__worker_self();
+    struct kin_info info;
+    (void)arg;
+    EXPECT_EQ(kin_register("kept", kin_self_addr(), KIN_SEC(3600)), 0);
+    EXPECT_EQ(kin_lease_renew("kept", KIN_SEC(7200)), 0);
+    EXPECT_EQ(kin__timer_count(worker), 1);
+    (void)worker->sched->source->poll(worker, kin_now() + 2 * KIN_SEC(7200));
+    EXPECT_EQ(kin__timer_count(worker), 0); /* it came */
+    EXPECT(holds(kin_self_addr(), "kept"));
+    EXPECT_EQ(kin_wait_info(&info, 0), KIN_TIMEOUT); /* and nobody was told */
+    EXPECT_EQ(kin_lease_renew("kept", KIN_SEC(60)), 0);
+    EXPECT_EQ(kin_unregister("kept"), 0);
+    return 0;
+}
+
+KIN_TEST(a_timer_that_a_renewal_has_overtaken_leaves_the_lease_alone, "REG-EXPIRE")
+{
+    EXPECT_EQ(run_reporting(1, fire_too_early, NULL, NULL), 0);
 }

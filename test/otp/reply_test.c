@@ -253,8 +253,9 @@ static int in_end(void *arg)
             EXPECT_EQ(ask(desk, ends[i].fn, ends[i].n, NULL), ends[i].expected);
         else
             close_desk(desk);
-        for (int k = 0; k < 3; k++) {
+        for (int k = 0; k < 3; k++) /* the last: the server has come to the end of its tokens */
             await(&caller[k].over, 1);
+        for (int k = 0; k < 3; k++) {
             EXPECT_EQ(caller[k].rc, k == 1 ? 4 : ends[i].expected);
             EXPECT_EQ(kin_reply_send(held[k], NULL, 0), KIN_GONE);
             kin_reply_drop(held[k]);

@@ -254,6 +254,39 @@ KIN_TEST(a_busy_server_hears_of_a_cancellation, "GS-STOP-BEGIN GS-DRAIN-MSG")
     run_on_few(in_busy_cancel, NULL);
 }
 
+/* Gives up when it is cancelled, and leaves its caller without an answer. */
+static int do_give_up(struct desk *desk, const struct task_at_desk *job, struct kin_reply *reply)
+{
+    static struct kin_event never;
+    (void)desk, (void)job, (void)reply;
+    return kin_event_wait(&never, KIN_NEVER);
+}
+
+static int in_giving_up(void *arg)
+{
+    struct diary diary;
+    struct caller caller;
+    (void)arg;
+    clear_diary(&diary);
+    HOUSE(n);
+    struct desk_plan plan = {.diary = &diary, .label = "x"};
+    struct kin_addr desk = open_desk(&n, &plan, NULL);
+    HOUSE(inner);
+    spawn_caller(&inner, &caller, desk, do_give_up, 0);
+    await_parked(1, "event");
+    EXPECT_EQ(kin_task_cancel((struct kin_task_ref){desk.id}), 0);
+    await_end(desk);
+    EXPECT_EQ(kin_nursery_join(&inner, NULL), 0);
+    EXPECT_EQ(caller.rc, KIN_STOPPING); /* it was aborted by the drain, not forgotten */
+    EXPECT_DIARY(&diary, "+x -x");
+    kin_ignore(kin_nursery_join(&n, NULL));
+    return 0;
+}
+KIN_TEST(a_call_that_a_cancelled_callback_leaves_is_refused_not_forgotten, "GS-REPLY-LEAK")
+{
+    run_on_few(in_giving_up, NULL);
+}
+
 /* ---- turns ---- */
 
 static int set_flag(void *arg)
@@ -295,6 +328,37 @@ static int in_turns(void *arg)
 KIN_TEST(a_server_that_never_waits_lets_others_run, "GS-CAST-HANDLE")
 {
     run_on_few(in_turns, NULL);
+}
+
+/* Where two tell each other how far they are. */
+struct meeting {
+    _Atomic int has_begun, is_over;
+};
+
+static int go_on_and_on(struct desk *desk)
+{
+    struct meeting *meeting = desk->plan.p;
+    atomic_store(&meeting->has_begun, 1);
+    return atomic_load(&meeting->is_over) ? 0 : KIN_CONTINUE;
+}
+
+/* A server that calls nothing of kin and finds something to do without looking at its mailbox. */
+static int in_turns_of_callbacks(void *arg)
+{
+    struct meeting meeting = {0};
+    (void)arg;
+    HOUSE(n);
+    struct desk_plan plan = {.on_continue = go_on_and_on, .p = &meeting};
+    struct kin_addr desk = open_desk(&n, &plan, NULL);
+    EXPECT_EQ(send_to(desk, do_return, KIN_CONTINUE, NULL), 0);
+    await(&meeting.has_begun, 1);
+    atomic_store(&meeting.is_over, 1); /* this task has had its turn */
+    close_desk(desk);
+    return kin_nursery_join(&n, NULL);
+}
+KIN_TEST(a_server_that_only_continues_lets_others_run, "GS-CAST-HANDLE")
+{
+    run_on_few(in_turns_of_callbacks, NULL);
 }
 
 /* ---- what callbacks leave behind ---- */

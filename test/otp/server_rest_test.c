@@ -68,8 +68,9 @@ static int in_dump(void *arg)
     ssize_t length = read(ends[0], text, sizeof text - 1);
     EXPECT_GT(length, 0);
     text[length] = '\0';
-    snprintf(line, sizeof line, "task %llu (server): parked on mailbox",
-             (unsigned long long)desk.id);
+    char number[32];
+    snprintf(line, sizeof line, "%s (server): parked on mailbox",
+             said(desk.id, number, sizeof number));
     EXPECT(strstr(text, line) != NULL);
     close(ends[0]);
     close(ends[1]);

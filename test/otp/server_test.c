@@ -530,8 +530,9 @@ static int start_special(void *arg)
     o.state_size = sizeof(struct special);
     o.stop_timeout = KIN_NEVER;
     o.name = starter->name;
+    const struct kin__server_birth birth = {.extra = &special_extra};
     starter->rc = kin__server_start(starter->n, &special_ops, &o, &starter->special,
-                                    &special_extra, &starter->out);
+                                    &birth, &starter->out);
     atomic_store(&starter->over, 1);
     return 0;
 }

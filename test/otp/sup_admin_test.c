@@ -590,3 +590,32 @@ KIN_TEST_LIMIT(thousands_of_template_children_come_and_go_and_leave_nothing, "",
     size_t count = 2000 / kin_test_scale();
     EXPECT_EQ(run_reporting(2, many_come_and_go, &count, NULL), 0);
 }
+
+/* ---- names that outlive their children ---- */
+
+static int names_stay(void *arg)
+{
+    static struct house house;
+    struct kin_child_info before[2], after[2];
+    (void)arg;
+    for (int round = 0; round < 2; round++) {
+        furnish(&house, 2, KIN_TEMPORARY);
+        move_in(&house, 2);
+        EXPECT_EQ(kin_supervisor_which_children(house.sup, round ? after : before, 2, KIN_NEVER),
+                  2);
+        end_kid(&house, "a", END_WELL); /* its record goes with it */
+        while (info_of(&house, "a").name) /* ends: or the alarm does */
+            kin_ignore(kin_yield());
+        move_out(&house); /* and this one with the supervisor */
+        EXPECT_STR(before[0].name, "a");
+        EXPECT_STR(before[1].name, "b");
+    }
+    EXPECT_PTR(after[0].name, before[0].name); /* one copy, however often it is shown */
+    EXPECT_PTR(after[1].name, before[1].name);
+    return 0;
+}
+
+KIN_TEST(names_of_children_can_be_read_when_they_are_gone, "SINV-6")
+{
+    run_on_few(names_stay, NULL);
+}

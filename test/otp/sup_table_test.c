@@ -54,7 +54,7 @@ KIN_TEST(a_record_holds_copies_of_all_that_its_spec_points_at, "")
                                   .depends_on = on,
                                   .backoff = {1, 2, 3, 4}};
     memset(bytes, 0xab, sizeof bytes);
-    struct kin__kid *child = kin__child_make(&spec);
+    struct kin__kid *child = kin__child_make(&spec, &(int){0});
     EXPECT(child != NULL);
     memset(name, 0, sizeof name);
     memset(on_one, 0, sizeof on_one);
@@ -73,13 +73,13 @@ KIN_TEST(a_record_holds_copies_of_all_that_its_spec_points_at, "")
     EXPECT_EQ(again.backoff.jitter_pct, 4);
     kin__child_unmake(child);
     struct kin_child_spec bare = {.start = never, .arg = &spec};
-    child = kin__child_make(&bare);
+    child = kin__child_make(&bare, &(int){0});
     EXPECT(child->name == NULL);
     EXPECT_PTR(child->arg, &spec); /* without a size it is passed as it is */
-    EXPECT_EQ(child->shutdown, KIN_SEC(5));
+    EXPECT_EQ(child->shutdown, 0); /* its kind says how long: see sup_child.c */
     kin__child_unmake(child);
     bare.arg_size = SIZE_MAX - 8;
-    EXPECT(kin__child_make(&bare) == NULL);
+    EXPECT(kin__child_make(&bare, &(int){0}) == NULL);
 }
 
 /* ---- against an array ---- */
@@ -129,7 +129,7 @@ static void enter(struct kin__sup *sup, struct model *m, size_t i, struct kin__r
     struct kin_child_spec spec = {.name = name, .start = never};
     spec.significant = m->is_significant = kin__rng_chance(rng, 1, 2);
     EXPECT(kin__sup_reserve(sup));
-    m->child = kin__child_make(&spec);
+    m->child = kin__child_make(&spec, &(int){0});
     EXPECT(m->child != NULL);
     m->state = KIN__CHILD_REST;
     m->is_wanted = false;
@@ -236,7 +236,7 @@ KIN_TEST(room_that_cannot_be_had_changes_nothing, "")
     compare(sup, models);
     struct kin_child_spec spec = {.name = "x", .start = never};
     kin__plat_fail_after(1, false);
-    EXPECT(kin__child_make(&spec) == NULL);
+    EXPECT(kin__child_make(&spec, &(int){0}) == NULL);
     kin__plat_fail_after(0, false);
     kin__sup_unref(sup);
 }

@@ -16,15 +16,15 @@ static struct kin_outcome outcome_by(enum order order)
 {
     switch (order) {
     case END_WELL:
-        return (struct kin_outcome){KIN_SEV_OK, 0, 0, 0};
+        return (struct kin_outcome){KIN_SEV_OK, 0, 0, 0, ""};
     case END_BADLY:
-        return (struct kin_outcome){KIN_SEV_ERROR, -EIO, 0, 0};
+        return (struct kin_outcome){KIN_SEV_ERROR, -EIO, 0, 0, ""};
     case CRASH:
-        return (struct kin_outcome){KIN_SEV_ERROR, -EPIPE, 0, 0};
+        return (struct kin_outcome){KIN_SEV_ERROR, -EPIPE, 0, 0, ""};
     case PANIC:
-        return (struct kin_outcome){KIN_SEV_PANIC, KIN_PANICKED, 0, 0};
+        return (struct kin_outcome){KIN_SEV_PANIC, KIN_PANICKED, 0, 0, ""};
     default:
-        return (struct kin_outcome){KIN_SEV_CANCELLED, KIN_CANCELLED, 0, 0};
+        return (struct kin_outcome){KIN_SEV_CANCELLED, KIN_CANCELLED, 0, 0, ""};
     }
 }
 
@@ -269,6 +269,33 @@ KIN_TEST(a_failure_of_one_that_a_plan_has_restarted_begins_it_again, "SUP-PLAN-R
     run_on_few(failure_while_starting, NULL);
 }
 
+/* The same where the plan is that of one before: whoever it has restarted is restarted again. */
+static int failure_behind_the_first(void *arg)
+{
+    static struct house house;
+    (void)arg;
+
+    furnish(&house, 3, KIN_TRANSIENT);
+    house.options.strategy = KIN_REST_FOR_ONE;
+    move_in(&house, 3);
+    atomic_store(&house.kids[2].start_waits, 1);
+    end_kid(&house, "a", END_BADLY);
+    await(&house.kids[2].starts, 2); /* a and b run again, c waits in its start */
+    tell_kid(&house, "b", END_BADLY);
+    await(&house.kids[1].starts, 3);
+    EXPECT_EQ(atomic_load(&house.kids[0].starts), 3);
+    kin_event_set(&house.kids[2].gate);
+    await_restarts(&house, "c", 1);
+    EXPECT_DIARY(&house.diary, "+a +b +c -a -c -b +a +b +c -b -a +a +b +c");
+    move_out(&house);
+    return 0;
+}
+
+KIN_TEST(a_plan_that_begins_again_does_not_forget_whom_it_has_restarted, "SUP-PLAN-RESTART")
+{
+    run_on_few(failure_behind_the_first, NULL);
+}
+
 /* ---- intensity ---- */
 
 /* K098, K132, K101: so many restarts and one more; the others are stopped in reverse. */
@@ -312,6 +339,55 @@ static int intensities(void *arg)
 KIN_TEST(one_restart_too_many_ends_the_supervisor, "SUP-BUDGET-EXCEEDED")
 {
     run_on_few(intensities, NULL);
+}
+
+static void note_giving_up(const struct kin_supervisor_event *event, void *arg)
+{
+    if (event->kind == KIN_EVENT_EXHAUSTED)
+        atomic_store((_Atomic int *)arg, 1);
+}
+
+static int stop_the_supervisor(void *arg)
+{
+    int rc = kin_server_stop(((struct house *)arg)->sup, 0, KIN_NEVER);
+    EXPECT(rc == 0 || rc == KIN_NOPROC || rc == KIN_EXHAUSTED);
+    return 0;
+}
+
+/* It has given up and waits for its last child when somebody stops it, which it hears of before the
+ * end of the child. */
+static int stop_one_that_gave_up(void *arg)
+{
+    static struct house house;
+    static _Atomic int has_given_up;
+    struct kin_child_info infos[2];
+    (void)arg;
+
+    furnish(&house, 2, KIN_TRANSIENT);
+    atomic_store(&has_given_up, 0);
+    house.options.max_restarts = KIN_NO_RESTARTS;
+    house.options.on_event = note_giving_up;
+    house.options.event_arg = (void *)&has_given_up;
+    house.specs[1].shutdown = KIN_SEC(100000);
+    move_in(&house, 2);
+    tell_kid(&house, "b", WAIT_DEAF);
+    await(&house.kids[1].is_deaf, 1);
+    tell_kid(&house, "a", END_BADLY);
+    await(&has_given_up, 1);
+    KIN_NURSERY(n);
+    EXPECT_EQ(kin_spawn(&n, stop_the_supervisor, &house), 0);
+    while (kin_supervisor_which_children(house.sup, infos, 2, KIN_NEVER) != KIN_STOPPING)
+        kin_ignore(kin_yield()); /* ends: it is asked to stop, and says so from then on */
+    kin_event_set(&house.kids[1].gate);
+    EXPECT_EQ(outcome_of(&house).status, KIN_EXHAUSTED);
+    EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
+    EXPECT_EQ(kin_nursery_join(&house.n, NULL), KIN_EXHAUSTED);
+    return 0;
+}
+
+KIN_TEST(the_first_reason_to_close_down_counts, "SUP-BUDGET-EXCEEDED D16")
+{
+    run_on_few(stop_one_that_gave_up, NULL);
 }
 
 /* K097: restarts that are a window apart are never too many. */
@@ -624,7 +700,8 @@ KIN_TEST(the_loss_of_a_permanent_child_is_reported, "SUP-STOP-CHILD")
     EXPECT_EQ(run_reporting(2, lose_a, NULL, &reports), 0);
     EXPECT_EQ(atomic_load(&reports.count), 1);
     EXPECT_EQ(reports.status[0], KIN_CANCELLED);
-    EXPECT(strstr(reports.text[0], "permanent child a was cancelled") != NULL);
+    EXPECT(strstr(reports.text[0], "permanent child a (task ") != NULL);
+    EXPECT(strstr(reports.text[0], "was cancelled, and is not started again") != NULL);
 }
 
 /* ---- auto shutdown ---- */

@@ -39,7 +39,7 @@ static void finish(struct pair *pair)
 
 static struct kin__watch *watch_it(struct pair *pair)
 {
-    struct kin__watch *watch = kin__watch_make(KIN__WATCH_MONITOR, pair->target.addr.id);
+    struct kin__watch *watch = kin__watch_make(KIN__WATCH_MONITOR, pair->target.addr.id, &(int){0});
     EXPECT(watch != NULL);
     kin__party_take(pair->mine);
     kin__watch_out_locked(watch, pair->mine);
@@ -78,7 +78,7 @@ static void end_target(struct pair *pair, const struct kin_outcome *how)
     kin__party_unlock(pair->its);
 }
 
-static const struct kin_outcome failed = {KIN_SEV_ERROR, -EIO, 0, 1};
+static const struct kin_outcome failed = {KIN_SEV_ERROR, -EIO, 0, 1, ""};
 
 /* ---- a monitor ---- */
 
@@ -140,7 +140,7 @@ static int meet_before(void *arg)
     end_target(&pair, &failed);
     EXPECT_EQ(kin_wait_down((struct kin_monitor_ref){name}, &info, 0), KIN_STALE);
     EXPECT_EQ(kin_wait_down((struct kin_monitor_ref){kept}, &info, 0), 0);
-    EXPECT(kin__list_is_empty(&pair.mine->lane));
+    EXPECT_EQ(pair.mine->news, 0);
     EXPECT_EQ(kin__watch_count(), 0);
     finish(&pair);
     return 0;
@@ -173,7 +173,7 @@ static int meet_in_between(void *arg)
         EXPECT_EQ(watch->holds, KIN__WATCH_IN); /* the end has it */
         kin__link_exit(watch, &end);
         EXPECT(!kin_cancelled()); /* nothing arrives after the revoke */
-        EXPECT(kin__list_is_empty(&pair.mine->lane));
+        EXPECT_EQ(pair.mine->news, 0);
         EXPECT_EQ(kin__watch_count(), 0);
         pair.its->is_over = false;
         finish(&pair);
@@ -190,8 +190,8 @@ KIN_TEST(what_is_revoked_while_the_end_has_it_is_not_told, "MON-DOWN LINK-EXIT")
 
 static struct kin__watch *make_pair(struct kin__watch **second, struct kin__party *party)
 {
-    struct kin__watch *first = kin__watch_make(KIN__WATCH_FIRST, 1);
-    *second = kin__watch_make(KIN__WATCH_SECOND, 1);
+    struct kin__watch *first = kin__watch_make(KIN__WATCH_FIRST, 1, &(int){0});
+    *second = kin__watch_make(KIN__WATCH_SECOND, 1, &(int){0});
     EXPECT(first != NULL && *second != NULL);
     first->holds |= KIN__WATCH_PEER;
     first->second = kin__watch_name(*second);

@@ -327,6 +327,7 @@ static int claim_oneself(void *arg)
     EXPECT_EQ(wait_any(events, 3, 0, &status), 1);
     EXPECT_EQ(status, 21);
     EXPECT(!has_waiters(&a) && !has_waiters(&c));
+    EXPECT_EQ(b.tries, a.tries + 1); /* of the three only the complete one is tried again */
     EXPECT_EQ(a.unpublishes, 1);
     EXPECT_EQ(b.unpublishes, 0);
     EXPECT_EQ(c.publishes, 0); /* never reached */
@@ -337,6 +338,47 @@ static int claim_oneself(void *arg)
 KIN_TEST(a_thing_found_complete_while_publishing_ends_the_wait, "D-4 A10 A9")
 {
     EXPECT_EQ(run_with(1, claim_oneself, NULL), 0);
+}
+
+/* Somebody else takes what was there before the task can. */
+static void take_it_away(struct event *event, struct kin__waiter *waiter)
+{
+    (void)waiter;
+    event->is_set = false;
+    event->during_publish = NULL;
+}
+
+static int set_when_it_waits(void *arg)
+{
+    struct event *event = arg;
+    let_it_park(event);
+    event_set(event, 34);
+    return 0;
+}
+
+static int find_it_gone(void *arg)
+{
+    struct event a, b, *events[2] = {&a, &b};
+    int status = 0;
+    (void)arg;
+    event_init(&a);
+    event_init(&b);
+    event_set(&b, 21);
+    b.hides = true;
+    b.during_publish = take_it_away;
+    KIN_NURSERY(n);
+    EXPECT_EQ(kin_spawn(&n, set_when_it_waits, &b), 0);
+    EXPECT_EQ(wait_any(events, 2, 0, &status), 1);
+    EXPECT_EQ(status, 34);
+    EXPECT_EQ(a.publishes, 2);
+    EXPECT_EQ(a.unpublishes, 2);
+    return kin_nursery_join(&n, NULL);
+}
+
+KIN_TEST(a_thing_that_is_gone_when_it_is_tried_is_waited_for_anew, "D-4 A9")
+{
+    EXPECT_EQ(run_with(1, find_it_gone, NULL), 0);
+    EXPECT_EQ(run_with(2, find_it_gone, NULL), 0);
 }
 
 /* Somebody wakes the first case while the second is being found complete. */
@@ -459,6 +501,63 @@ KIN_TEST(a_shielded_wait_is_not_ended_by_a_cancellation, "B12 G107")
         EXPECT_EQ(asked.rc, 65);
         EXPECT(asked.was_cancelled); /* but not forgotten either */
         EXPECT_EQ(asked.again, KIN_CANCELLED);
+    }
+}
+
+/* A task with its own number, so that others can ask it; rc: what its shielded wait came to. */
+struct killed {
+    struct event event;
+    struct kin__task *task;
+    uint64_t request;
+    unsigned flags;
+    bool is_before; /* it is killed before it waits */
+    int rc;
+};
+
+static int wait_to_be_killed(void *arg)
+{
+    struct killed *killed = arg;
+    struct event *event = &killed->event;
+    int status = 0;
+    killed->task = kin__worker_current(kin__worker_self());
+    if (killed->is_before)
+        kin__park_request(killed->task, killed->request);
+    killed->rc = wait_any(&event, 1, killed->flags, &status);
+    return 0;
+}
+
+static int kill_it(void *arg)
+{
+    struct killed *killed = arg;
+    KIN_NURSERY(n);
+    EXPECT_EQ(kin_spawn(&n, wait_to_be_killed, killed), 0);
+    if (!killed->is_before) {
+        let_it_park(&killed->event);
+        kin__park_request(killed->task, killed->request);
+    } else if (killed->flags & KIN__WAIT_DEAF) {
+        let_it_park(&killed->event);
+        event_set(&killed->event, 1);
+    }
+    return kin_nursery_join(&n, NULL);
+}
+
+KIN_TEST(a_kill_ends_a_shielded_wait_and_one_that_was_heard_ends_no_deaf_one, "NSM:4.2 D19")
+{
+    static const struct {
+        unsigned flags;
+        bool is_before;
+        int rc;
+    } table[] = {{KIN__WAIT_SHIELDED, false, KIN_CANCELLED},
+                 {KIN__WAIT_SHIELDED, true, KIN_CANCELLED},
+                 {KIN__WAIT_DEAF, true, 0}};
+    for (unsigned i = 0; i < 12; i++) {
+        struct killed killed = {.flags = table[i / 4].flags,
+                                .is_before = table[i / 4].is_before,
+                                .request = i % 4 < 2 ? KIN__KILL : KIN__FORCE};
+        event_init(&killed.event);
+        EXPECT_EQ(run_with(1 + i % 2, kill_it, &killed), 0);
+        EXPECT_EQ(killed.rc, table[i / 4].rc);
+        EXPECT(!has_waiters(&killed.event));
     }
 }
 

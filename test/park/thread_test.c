@@ -11,6 +11,7 @@
 #include "park/thread.h"
 #include "park/waitq.h"
 #include "plat/plat.h"
+#include "sched/blocks.h"
 #include "wait/timer.h"
 
 #include <pthread.h>
@@ -111,6 +112,29 @@ KIN_TEST(what_is_there_is_taken_at_once_and_a_deadline_of_0_does_not_wait, "CH:5
     EXPECT_EQ(kin__wait_until(&box_waitable, &box, &item, KIN_NEVER, 0), KIN_NOTASK);
 }
 
+/* The frame that a thread would wait with now. */
+static struct kin__frame *next_frame(void)
+{
+    struct kin__frame *frame = kin__block_take(KIN__FRAME_TASK);
+    EXPECT(frame != NULL);
+    kin__block_give(KIN__FRAME_TASK, frame);
+    return frame;
+}
+
+KIN_TEST(a_wait_gives_its_frame_back_and_takes_nothing_of_its_last_life_over, "ABA:8.3 F4")
+{
+    struct box box = {0};
+    int item = -1;
+    struct kin__frame *frame = next_frame();
+    EXPECT_EQ(take(&box, &item, kin_after(1)), KIN_TIMEOUT);
+    EXPECT_PTR(next_frame(), frame);
+    /* relaxed: nobody else has it */
+    kin__store_relaxed(&kin__task_of_frame(frame)->woken, 1u); /* as after a wake */
+    EXPECT_EQ(take(&box, &item, kin_after(KIN_MS(1))), KIN_TIMEOUT);
+    EXPECT_EQ(item, -1);
+    EXPECT_PTR(next_frame(), frame);
+}
+
 /* ---- one waits, one gives ---- */
 
 struct pair {
@@ -129,13 +153,14 @@ static void *be_taker(void *arg)
 
 KIN_TEST(a_thread_blocks_until_it_is_given_something, "F4 W:4.3")
 {
-    const int rounds = 2000 / (int)kin_test_scale();
-    for (int i = 0; i < rounds; i++) {
+    for (int i = 0; kin_test_goes_on((uint64_t)i, 2000 / kin_test_scale()); i++) {
         struct pair pair = {.got = -1};
         pthread_t thread;
         EXPECT_EQ(pthread_create(&thread, NULL, be_taker, &pair), 0);
-        for (int k = i % 50; k > 0; k--) /* at every moment of its way into the wait */
+        while (i % 50 && !atomic_load(&pair.started)) /* ends: it runs soon */
             sched_yield();
+        for (int k = i % 50 * 20; k > 0; k--) /* at every moment of its way into the wait */
+            kin__cpu_relax();
         put(&pair.box, i);
         EXPECT_EQ(pthread_join(thread, NULL), 0);
         EXPECT_EQ(pair.got, i);

@@ -164,15 +164,27 @@ KIN_TEST(a_suspended_flow_shows_its_calls_innermost_first, "N2002")
     free(stack);
 }
 
+__attribute__((noinline)) static void *call_of_this_line(void)
+{
+    return __builtin_return_address(0);
+}
+
 KIN_TEST(an_address_is_written_with_all_that_is_known_of_it, "N2002")
 {
     char memory[512];
     struct kin__text text;
     kin__text_init(&text, memory, sizeof memory);
     kin__code_name(&text, (uintptr_t)&strtol + 1); /* libc is known by its dynamic symbols */
-    EXPECT(strncmp(memory, "0x", 2) == 0);
-    EXPECT(strstr(memory, "("));
-    EXPECT(strstr(memory, "+0x"));
+    printf("%s\n", memory);
+#if KIN__ASAN /* it has a function of its own in the place of that */
+    EXPECT(strstr(memory, "strtol") && strstr(memory, "+0x"));
+#else
+    EXPECT(strstr(memory, "strtol+0x1 (") == memory || strstr(memory, "strtoll+0x1 (") == memory);
+    EXPECT(strstr(memory, "libc") && strstr(memory, "+0x"));
+#endif
+    kin__text_init(&text, memory, sizeof memory);
+    kin__code_name(&text, (uintptr_t)__builtin_extract_return_addr(call_of_this_line()));
+    EXPECT(strstr(memory, "all_that_is_known_of_it (backtrace_test.c:"));
     kin__text_init(&text, memory, sizeof memory);
     kin__code_name(&text, 16); /* nobody's */
     EXPECT_STR(memory, "0x10");
@@ -183,23 +195,27 @@ KIN_TEST(an_address_is_written_with_all_that_is_known_of_it, "N2002")
 
 KIN_TEST(an_address_of_the_program_can_be_found_in_its_file, "N2002")
 {
+    static const char data[] = "data";
     char memory[512], *at;
     struct kin__text text;
     Dl_info info;
     kin__text_init(&text, memory, sizeof memory);
-    kin__code_place(&text, (uintptr_t)&map_of);
+    kin__code_place(&text, (uintptr_t)data + 1); /* the program's, and no code */
     at = strstr(memory, " (+0x");
-    EXPECT(dladdr((void *)(uintptr_t)&map_of, &info) != 0);
+    EXPECT(dladdr((void *)(uintptr_t)data, &info) != 0);
     const ElfW(Ehdr) *header = info.dli_fbase;
     if (header->e_type == ET_DYN) { /* else the address is that of the file */
         EXPECT(at != NULL);
-        EXPECT_EQ(strtoul(at + 3, NULL, 16), (uintptr_t)&map_of - (uintptr_t)info.dli_fbase);
+        EXPECT_EQ(strtoul(at + 3, NULL, 16), (uintptr_t)data + 1 - (uintptr_t)info.dli_fbase);
     } else {
         EXPECT(at == NULL);
     }
     kin__text_init(&text, memory, sizeof memory);
-    kin__code_place(&text, (uintptr_t)&getauxval); /* of another file, in which nobody meddles */
-    EXPECT(strncmp(memory, "0x", 2) == 0 && strchr(memory, '+') == NULL);
+    kin__code_entry(&text, (uintptr_t)&map_of);
+    EXPECT(strncmp(memory, "map_of (backtrace_test.c:", 25) == 0);
+    kin__text_init(&text, memory, sizeof memory);
+    kin__code_entry(&text, (uintptr_t)&getauxval); /* of another file, which is stripped */
+    EXPECT(strstr(memory, "getauxval") != NULL && strstr(memory, "(+0x") == NULL);
     kin__text_init(&text, memory, sizeof memory);
     kin__code_place(&text, 16);
     EXPECT_STR(memory, "0x10");

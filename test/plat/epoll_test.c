@@ -20,7 +20,7 @@ KIN_TEST(an_edge_is_told_once, "")
     struct kin__poller *poller;
     EXPECT_EQ(kind->create(&poller), 0);
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
-    EXPECT_EQ(kind->watch(poller, fds[0], 77, KIN__READY_READ, false), 0);
+    EXPECT_EQ(kind->watch(poller, fds[0], 77, false), 0);
     EXPECT_EQ(kind->wait(poller, ready, 4, 0), 1); /* it can be written */
     EXPECT_EQ(ready[0].data, 77);
     EXPECT_EQ(ready[0].bits, KIN__READY_WRITE);
@@ -29,13 +29,13 @@ KIN_TEST(an_edge_is_told_once, "")
     EXPECT_EQ(kind->wait(poller, ready, 4, 1000000000), 1);
     EXPECT_EQ(ready[0].bits, KIN__READY_READ | KIN__READY_WRITE);
     EXPECT_EQ(kind->wait(poller, ready, 4, 1000), 0); /* nothing new */
-    EXPECT_EQ(kind->watch(poller, fds[0], 78, KIN__READY_READ, true), 0); /* told again */
+    EXPECT_EQ(kind->watch(poller, fds[0], 78, true), 0); /* told again */
     EXPECT_EQ(kind->wait(poller, ready, 4, 0), 1);
     EXPECT_EQ(ready[0].data, 78);
     EXPECT_EQ(close(fds[1]), 0);
     EXPECT_EQ(kind->wait(poller, ready, 4, 0), 1); /* the end is for both directions */
     EXPECT_EQ(ready[0].bits, KIN__READY_READ | KIN__READY_WRITE | KIN__READY_MORE);
-    kind->unwatch(poller, fds[0], 78);
+    kind->unwatch(poller, fds[0]);
     EXPECT_EQ(close(fds[0]), 0);
     kind->destroy(poller);
 }
@@ -48,8 +48,8 @@ KIN_TEST(what_is_known_wrongly_is_put_right, "")
     struct kin__poller *poller;
     EXPECT_EQ(kind->create(&poller), 0);
     EXPECT_EQ(pipe(fds), 0);
-    EXPECT_EQ(kind->watch(poller, fds[1], 1, KIN__READY_WRITE, true), 0); /* it never was */
-    EXPECT_EQ(kind->watch(poller, fds[1], 2, KIN__READY_WRITE, false), 0); /* it is */
+    EXPECT_EQ(kind->watch(poller, fds[1], 1, true), 0); /* it never was */
+    EXPECT_EQ(kind->watch(poller, fds[1], 2, false), 0); /* it is */
     EXPECT_EQ(kind->wait(poller, ready, 4, 0), 1);
     EXPECT_EQ(ready[0].data, 2);
     EXPECT_EQ(close(fds[1]), 0);

@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Goal: the kernel's word on whether a thread sleeps is read rightly, for all kinds of threads, and
- * on how many there are.
- * Method: one that waits on a futex, the calling one, one that has ended, one never started, one of
- * the kernel's own.
+ * Goal: the kernel's word on whether a thread sleeps or is gone is read rightly, for all kinds of
+ * threads, and on how many there are.
+ * Method: one that waits on a futex, the calling one, one that has ended, one that ends while it is
+ * looked at, one never started, one of the kernel's own.
  */
+#define _GNU_SOURCE 1
 #include "kin_test.h"
 
+#include "plat/context.h"
 #include "plat/plat.h"
 #include "plat/uring.h"
 
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdarg.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static kin__a32 word;
@@ -39,6 +45,71 @@ KIN_TEST(a_thread_in_the_kernel_is_asleep_and_none_is_when_it_has_ended, "")
     kin__futex_wake(&word, 1);
     kin__thread_join(&thread);
     EXPECT(!kin__thread_is_asleep(&thread));
+}
+
+static struct kin__thread watched;
+
+#if !KIN__ASAN && !KIN__TSAN /* a front takes what is not there as arguments, too */
+static void (*before_asking)(void); /* called before the kernel is asked for a thread */
+
+/* In place of the C library's, which it calls. */
+long syscall(long number, ...)
+{
+    static long (*real)(long, ...);
+    long args[6];
+    va_list more;
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "syscall");
+    va_start(more, number);
+    for (int i = 0; i < 6; i++)
+        args[i] = va_arg(more, long);
+    va_end(more);
+    if (number == SYS_tgkill && before_asking)
+        before_asking();
+    return real(number, args[0], args[1], args[2], args[3], args[4], args[5]);
+}
+
+/* The thread ends, and the kernel has forgotten it. */
+static void let_end(void)
+{
+    long tid = kin__load_relaxed(&watched.tid); /* relaxed: a number */
+    before_asking = NULL;
+    kin__store_release(&word, 1u); /* pairs with the acquire in sleep_on_word */
+    kin__futex_wake(&word, 1);
+    kin__thread_join(&watched);
+    while (syscall(SYS_tgkill, (long)getpid(), tid, 0L) == 0) /* ends: the kernel forgets it soon */
+        kin__thread_yield();
+}
+
+/* The monitor looks at a worker just when the runtime ends: nobody is to be missed then. */
+KIN_TEST(a_thread_that_ends_well_while_it_is_looked_at_is_not_gone, "SCHED:14.1.1")
+{
+    EXPECT_EQ(kin__thread_start(&watched, sleep_on_word, NULL, 65536, "kin-test"), 0);
+    while (!kin__thread_is_asleep(&watched)) /* ends: it waits soon, or the alarm rings */
+        kin__thread_yield();
+    EXPECT(!kin__thread_is_gone(&watched));
+    before_asking = let_end;
+    EXPECT(!kin__thread_is_gone(&watched));
+    EXPECT(!before_asking); /* the kernel was asked */
+    EXPECT(!kin__thread_is_gone(&watched));
+}
+
+#endif
+
+static void exit_thread(void *arg)
+{
+    (void)arg;
+    pthread_exit(NULL);
+}
+
+KIN_TEST(a_thread_that_does_not_return_is_gone, "SCHED:14.1.1")
+{
+    EXPECT_EQ(kin__thread_start(&watched, exit_thread, NULL, 65536, "kin-test"), 0);
+    kin__thread_join(&watched);
+    while (!kin__thread_is_gone(&watched)) /* ends: the kernel forgets it soon */
+        kin__thread_yield();
+    kin__thread_leave(&watched);
+    EXPECT(!kin__thread_is_gone(&watched));
 }
 
 KIN_TEST(the_calling_thread_is_not_asleep, "")

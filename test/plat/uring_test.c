@@ -72,8 +72,6 @@ KIN_TEST(layouts_and_numbers_are_the_kernels, "")
     EXPECT_EQ(sizeof(struct kin__uring_result), sizeof(struct io_uring_cqe));
     EXPECT_EQ(offsetof(struct kin__uring_result, value), offsetof(struct io_uring_cqe, res));
     EXPECT_EQ(KIN__URING_FSYNC, IORING_OP_FSYNC);
-    EXPECT_EQ(KIN__URING_WATCH, IORING_OP_POLL_ADD);
-    EXPECT_EQ(KIN__URING_UNWATCH, IORING_OP_POLL_REMOVE);
     EXPECT_EQ(KIN__URING_CANCEL, IORING_OP_ASYNC_CANCEL);
     EXPECT_EQ(KIN__URING_OPEN, IORING_OP_OPENAT);
     EXPECT_EQ(KIN__URING_STAT, IORING_OP_STATX);

@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -232,4 +233,64 @@ KIN_TEST(guards_of_a_child_process_are_its_own, "")
     EXPECT_EQ(status, 0);
     EXPECT(is_readable(base + 20 * stride));
     kin__vm_release(base, SLOTS * stride);
+}
+
+/* Makes mappings until there may be no more. False: that is farther than anybody goes. */
+static bool use_up_maps(void)
+{
+    const size_t page = kin__vm_page();
+    for (int i = 0; i < 1 << 20; i++) { /* neighbours differ, so that none is merged */
+        int access = i & 1 ? PROT_READ : PROT_READ | PROT_WRITE;
+        if (mmap(NULL, page, access, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED)
+            return true;
+    }
+    return false;
+}
+
+/* In a process of its own: 0 when all is as it should be, 77 when the limit was not reached, else
+ * the step that was not. */
+static int release_at_the_limit(void)
+{
+    const size_t part = 16 * kin__vm_page();
+    char *base = kin__vm_reserve(5 * part);
+    memset(base, 1, 5 * part);
+    if (!base || kin__vm_guard(base + 2 * part, kin__vm_page(), kin__vm_page(), 2) != 2)
+        return 1;
+    if (!use_up_maps())
+        return 77;
+    kin__vm_release(base + 2 * part, part); /* in the middle: the mapping cannot be split */
+    if (kin__vm_kept() != 1)
+        return 2;
+    if (kin__vm_reserve(part) != base + 2 * part || kin__vm_kept() != 0)
+        return 3;
+    for (size_t i = 0; i < part; i++) {
+        if (base[2 * part + i] != 0) /* and no guard is left */
+            return 4;
+    }
+    kin__vm_release(base + 2 * part, part);
+    kin__vm_release(base + part, part);
+    if (kin__vm_kept() != 2)
+        return 5;
+    kin__vm_release(base, part); /* at the edge: and so are the others, one after the other */
+    return kin__vm_kept() == 0 && !is_readable(base + 2 * part) ? 0 : 6;
+}
+
+KIN_TEST(what_the_system_does_not_take_back_is_used_again, "")
+{
+    int status = 0;
+#if KIN__TSAN || KIN__ASAN
+    KIN_SKIP("a sanitizer ends a process that has no more mappings");
+#endif
+    if (kin__is_under_valgrind())
+        KIN_SKIP("valgrind has a limit of its own");
+    if (getenv("KIN_EMULATED"))
+        KIN_SKIP("an emulator gives memory back without taking a mapping apart");
+    pid_t child = fork();
+    if (child == 0)
+        _exit(release_at_the_limit());
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 77)
+        KIN_SKIP("there is no limit to the number of mappings here");
+    EXPECT_EQ(WEXITSTATUS(status), 0);
 }

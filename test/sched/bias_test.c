@@ -100,7 +100,11 @@ KIN_TEST(a_busy_owner_refuses_the_monitor, "C7")
         EXPECT(!kin__bias_revoke(&bias)); /* and nothing is left behind */
         kin__bias_give(&bias);
         EXPECT(kin__bias_revoke(&bias));
+        EXPECT(!kin__bias_revoke(&bias)); /* a second one has to wait for the first */
         kin__bias_restore(&bias);
+        EXPECT(kin__bias_revoke(&bias));
+        kin__bias_restore(&bias);
+        EXPECT_EQ(kin__load_relaxed(&bias.revoked), kinds[i] ? KIN__STRONG : 0); /* alone: so */
         kin__bias_take(&bias); /* does not wait */
         kin__bias_give(&bias);
     }

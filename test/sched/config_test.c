@@ -27,6 +27,7 @@ KIN_TEST(nothing_given_means_all_defaults, "")
     EXPECT_GE(sched->config.workers, 1);
     EXPECT_EQ(sched->config.workers_max, 2 * sched->config.workers);
     EXPECT_EQ(sched->config.stack_max_bytes, 256 * 1024);
+    EXPECT_EQ(sched->config.stall_threshold, KIN_MS(10));
     EXPECT_EQ(sched->config.yield_interval, 1024);
     EXPECT_EQ(sched->slice, 1024);
     EXPECT_EQ(kin__stack_class_bytes(sched->stack_class), 256 * 1024);

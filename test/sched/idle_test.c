@@ -36,9 +36,9 @@ static bool is_quiet(void)
 {
     struct kin__sched *sched = kin__worker_self()->sched;
     uint32_t idle = kin__load_relaxed(&sched->idle); /* relaxed: asked until it holds */
-    EXPECT_LE(idle & 0xffff, 1); /* never more than one searcher */
-    EXPECT_LE(idle >> 16, sched->workers_base);
-    return idle == (sched->workers_base - 1) << 16;
+    EXPECT_LE(kin__idle_naps(idle), kin__idle_sleepers(idle));
+    EXPECT_LE(kin__idle_sleepers(idle), sched->workers_base);
+    return (idle & ~KIN__IDLE_STRONG) == (sched->workers_base - 1) * KIN__IDLE_SLEEPER;
 }
 
 static void wait_until_quiet(void)
@@ -72,15 +72,18 @@ static void *push_from_outside(void *arg)
     kin__rng_init(&rng, kin_test_seed(), 0);
     while (!outside->is_open)
         sched_yield();
-    for (unsigned i = 1; i <= outside->rounds; i++) {
+    unsigned pushed = 0;
+    while (kin_test_goes_on(pushed, outside->rounds)) {
         EXPECT_EQ(kin_spawn(outside->n, answer, outside), 0);
-        while (outside->ran < i) /* ends: when a worker woke up for it */
+        pushed++;
+        while (outside->ran < pushed) /* ends: when a worker woke up for it */
             sched_yield();
         /* The next push comes while they spin, while they are about to sleep, or when they do. */
         int64_t until = kin_now() + (int64_t)kin__rng_below(&rng, scales[kin__rng_below(&rng, 4)]);
         while (kin_now() < until)
             kin__cpu_relax();
     }
+    outside->rounds = pushed;
     EXPECT_EQ(kin_task_cancel(outside->host), 0);
     return NULL;
 }
@@ -254,31 +257,273 @@ static int count_one(void *arg)
     return 0;
 }
 
-/* One task holds its worker and private work that nobody can take; the many idle workers ask for
- * it now and then, and do not all turn round. The bound is an eighth of what one of them would burn
- * if it did nothing else, and it is on CPU time, however long the look takes. */
-static int hold_private_work(void *arg)
+/* One task holds its worker. What it has spawned was taken from it, and the many idle workers are
+ * asleep for good. The bound is an eighth of what one of them would burn if it did nothing else,
+ * and it is on CPU time, however long the look takes. */
+static int hold_a_worker_and_look(void *arg)
 {
     atomic_uint *ran = arg;
     KIN_NURSERY(n);
     for (int i = 0; i < 3; i++) /* while the others are still on their way to sleep */
         EXPECT_EQ(kin_spawn(&n, count_one, ran), 0);
-    usleep(50000);
+    wait_until_quiet();
     int64_t before = cpu_of_process(), begun = kin_now();
     usleep(200000);
     int64_t used = cpu_of_process() - before, took = kin_now() - begun;
     printf("%lld us of CPU in %lld us\n", (long long)used / 1000, (long long)took / 1000);
     EXPECT_LT(used, took / 8 * kin_test_scale());
+    EXPECT_EQ(*ran, 3);
     return kin_nursery_join(&n, NULL);
 }
 
-KIN_TEST(idle_workers_back_off_while_work_is_out_of_reach, "SCHED:7.4.2")
+KIN_TEST(idle_workers_sleep_and_cost_nothing, "SCHED:7.4.2")
 {
     struct kin_config config = KIN_CONFIG_INIT;
     atomic_uint ran = 0;
     (void)unsetenv("KIN_HARD"); /* the number of workers is the point */
     config.workers = 64;
     config.stall_threshold = KIN_NEVER;
-    EXPECT_EQ(kin_run(&config, hold_private_work, &ran), 0);
+    EXPECT_EQ(kin_run(&config, hold_a_worker_and_look, &ran), 0);
     EXPECT_EQ(ran, 3);
+}
+
+KIN_TEST(the_back_off_grows_to_a_millisecond_and_ends, "SCHED:7.4.2")
+{
+    struct kin__sched *sched = kin__heap_alloc_lines(sizeof *sched);
+    struct kin__worker *workers = kin__heap_alloc_lines(2 * sizeof *workers);
+    struct kin__task task;
+    int64_t last = KIN__SPIN_LAST_NS, moment;
+    EXPECT(sched && workers);
+    memset(&task, 0, sizeof task);
+    sched->workers = workers;
+    sched->workers_max = 2;
+    kin__store_relaxed(&sched->alive, 2u); /* alone: no threads */
+    workers[0].sched = workers[1].sched = sched;
+    while ((moment = kin__idle_moment(&workers[0], true)) >= 0) { /* ends: it grows, see below */
+        EXPECT_GE(moment, 2 * last);
+        EXPECT_LE(moment, KIN_MS(1));
+        last = moment;
+    }
+    EXPECT_EQ(last, KIN_MS(1));
+    /* Whoever does not search sleeps for that long at once, and then for good. */
+    EXPECT_EQ(kin__idle_moment(&workers[1], false), KIN_MS(1));
+    EXPECT_LT(kin__idle_moment(&workers[1], false), 0);
+    /* Not while somebody has work that nobody else can see. */
+    kin__store_relaxed(&workers[1].slot, &task); /* alone: no threads */
+    for (int i = 0; i < 5; i++)
+        EXPECT_EQ(kin__idle_moment(&workers[0], true), KIN_MS(1));
+    /* One that is alone has nobody to look at. */
+    workers[0].moment_ns = 0;
+    kin__store_relaxed(&sched->alive, 1u); /* alone: no threads */
+    EXPECT_LT(kin__idle_moment(&workers[0], true), 0);
+    kin__heap_free_lines(workers);
+    kin__heap_free_lines(sched);
+}
+
+/* ---- work wakes a sleeper: a task computes until another one, of its own worker, has run ---- */
+
+enum { ALONE_ROUNDS = 100 };
+
+/* A runtime in which nobody but an idle worker can help: no monitor, no more workers. */
+static int run_unwatched(unsigned workers, kin_task_fn *fn, void *arg)
+{
+    struct kin_config config = KIN_CONFIG_INIT;
+    (void)unsetenv("KIN_HARD"); /* the number of workers is the point */
+    config.workers = config.workers_max = workers;
+    config.stall_threshold = KIN_NEVER;
+    return kin_run(&config, fn, arg);
+}
+
+static void compute_until(atomic_uint *count, unsigned wanted)
+{
+    while (*count < wanted) /* ends: when another worker has run what this one made runnable */
+        continue;
+}
+
+static int fork_a_lone_child(void *arg)
+{
+    atomic_uint *ran = arg;
+    for (unsigned i = 1; i <= ALONE_ROUNDS; i++) {
+        KIN_NURSERY(n);
+        if (i % 2)
+            wait_until_quiet(); /* else they are on their way to sleep */
+        EXPECT_EQ(kin_spawn(&n, count_one, ran), 0);
+        compute_until(ran, i);
+        EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
+    }
+    return 0;
+}
+
+KIN_TEST(a_lone_child_runs_while_its_parent_computes, "E5 SCHED:7.1.1 SCHED:6.3.1 SCHED:13.1.1")
+{
+    for (unsigned workers = 2; workers <= WORKERS; workers++) {
+        atomic_uint ran = 0;
+        EXPECT_EQ(run_unwatched(workers, fork_a_lone_child, &ran), 0);
+    }
+}
+
+static int spawn_more_than_fits(void *arg)
+{
+    atomic_uint *ran = arg;
+    for (unsigned i = 0; i < 10; i++) {
+        KIN_NURSERY(n);
+        wait_until_quiet();
+        unsigned before = *ran;
+        for (unsigned k = 0; k < 3 * KIN__DEQUE_SIZE; k++)
+            EXPECT_EQ(kin_spawn(&n, count_one, ran), 0);
+        compute_until(ran, before + 3 * KIN__DEQUE_SIZE);
+        EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
+    }
+    return 0;
+}
+
+KIN_TEST(what_does_not_fit_into_the_deque_wakes_a_sleeper, "E5 002:1.4 SCHED:6.3.1")
+{
+    for (unsigned workers = 2; workers <= WORKERS; workers++) {
+        atomic_uint ran = 0;
+        EXPECT_EQ(run_unwatched(workers, spawn_more_than_fits, &ran), 0);
+    }
+}
+
+struct late {
+    struct kin_event go;
+    atomic_uint ran, holds, is_free;
+};
+
+/* Keeps the other worker busy until it is told. */
+static int hold_a_worker(void *arg)
+{
+    struct late *late = arg;
+    late->holds++;
+    while (!late->is_free) /* ends: told by the first task */
+        continue;
+    return 0;
+}
+
+static int spawn_while_all_are_busy(void *arg)
+{
+    struct late *late = arg;
+    struct kin__sched *sched = kin__worker_self()->sched;
+    for (unsigned i = 1; i <= ALONE_ROUNDS; i++) {
+        KIN_NURSERY(n);
+        late->is_free = 0;
+        EXPECT_EQ(kin_spawn(&n, hold_a_worker, late), 0);
+        compute_until(&late->holds, i);
+        /* relaxed: asked until it holds; the thief has stopped searching before it runs */
+        while (kin__load_relaxed(&sched->idle) & ~KIN__IDLE_STRONG)
+            continue;
+        EXPECT_EQ(kin_spawn(&n, count_one, &late->ran), 0); /* nobody is idle: it is private */
+        late->is_free = 1;
+        compute_until(&late->ran, i);
+        EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
+    }
+    return 0;
+}
+
+KIN_TEST(a_worker_that_gets_idle_later_takes_what_was_private, "E4 E5 002:1.4")
+{
+    struct late late;
+    memset(&late, 0, sizeof late);
+    EXPECT_EQ(run_unwatched(2, spawn_while_all_are_busy, &late), 0);
+}
+
+static int wait_and_count(void *arg)
+{
+    struct late *late = arg;
+    late->holds++;
+    EXPECT_EQ(kin_event_wait(&late->go, KIN_NEVER), 0);
+    late->ran++;
+    return 0;
+}
+
+static int wake_and_compute(void *arg)
+{
+    struct late *late = arg;
+    for (unsigned i = 1; i <= ALONE_ROUNDS / 2; i++) {
+        unsigned count = 1 + i % 3;
+        KIN_NURSERY(n);
+        kin_event_reset(&late->go);
+        late->ran = late->holds = 0;
+        for (unsigned k = 0; k < count; k++)
+            EXPECT_EQ(kin_spawn(&n, wait_and_count, late), 0);
+        compute_until(&late->holds, count);
+        wait_until_quiet();
+        kin_event_set(&late->go);
+        compute_until(&late->ran, count);
+        EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
+    }
+    return 0;
+}
+
+KIN_TEST(a_woken_task_runs_while_its_waker_computes, "E5 002:1.4")
+{
+    struct late late;
+    memset(&late, 0, sizeof late);
+    EXPECT_EQ(run_unwatched(2, wake_and_compute, &late), 0);
+}
+
+static int compute_until_it_goes_on(void *arg)
+{
+    struct late *late = arg;
+    unsigned wanted = ++late->holds;
+    compute_until(&late->ran, wanted);
+    return 0;
+}
+
+static int yield_to_one_that_computes(void *arg)
+{
+    struct late *late = arg;
+    for (unsigned i = 1; i <= ALONE_ROUNDS; i++) {
+        KIN_NURSERY(n);
+        EXPECT_EQ(kin_spawn(&n, compute_until_it_goes_on, late), 0);
+        while (late->holds < i)
+            EXPECT_EQ(kin_yield(), 0);
+        late->ran++;
+        EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
+    }
+    return 0;
+}
+
+KIN_TEST(a_task_that_yielded_goes_on_while_another_computes, "E5 002:1.4")
+{
+    struct late late;
+    memset(&late, 0, sizeof late);
+    EXPECT_EQ(run_unwatched(2, yield_to_one_that_computes, &late), 0);
+}
+
+/* A tree of forks: each task spawns one half and goes on with the other. Its leaves compute until
+ * as many of them as there are workers do so at the same time. */
+struct tree {
+    atomic_uint inside;
+    unsigned leaves, workers;
+};
+
+struct branch {
+    struct tree *tree;
+    unsigned leaves;
+};
+
+static int grow(void *arg)
+{
+    struct branch branch = *(struct branch *)arg;
+    if (branch.leaves > 1) {
+        struct branch half = {branch.tree, branch.leaves / 2};
+        KIN_NURSERY(n);
+        EXPECT_EQ(kin_spawn(&n, grow, &half), 0);
+        EXPECT_EQ(grow(&half), 0);
+        return kin_nursery_join(&n, NULL);
+    }
+    branch.tree->inside++;
+    compute_until(&branch.tree->inside, branch.tree->workers);
+    return 0;
+}
+
+KIN_TEST(a_tree_of_forks_fills_every_worker, "SCHED:13.2.1 E5")
+{
+    for (unsigned workers = 1; workers <= 16; workers *= 2) {
+        struct tree tree = {0, 16, workers};
+        struct branch root = {&tree, tree.leaves};
+        EXPECT_EQ(run_unwatched(workers, grow, &root), 0);
+        EXPECT_EQ(tree.inside, tree.leaves);
+    }
 }

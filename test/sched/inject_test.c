@@ -69,6 +69,12 @@ KIN_TEST(chains_come_out_in_the_order_they_went_in, "SCHED:7.1.1 G072")
         EXPECT_EQ(take_from(&queue, 9, 32), 1);
         EXPECT_EQ(take_from(&queue, 9, 33), 2);
         EXPECT_PTR(kin__inject_take(&queue, 9), NULL);
+        push_chain(&queue, 40, 42); /* and behind what is left of the only chain */
+        EXPECT_EQ(take_from(&queue, 1, 40), 1);
+        push_chain(&queue, 43, 44);
+        EXPECT_EQ(take_from(&queue, 9, 41), 2);
+        EXPECT_EQ(take_from(&queue, 9, 43), 2);
+        EXPECT_PTR(kin__inject_take(&queue, 9), NULL);
         EXPECT_EQ(kin__inject_len(&queue), 0);
     }
 }

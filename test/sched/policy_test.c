@@ -31,6 +31,7 @@ static struct kin__sched *make_sched(unsigned count, uint64_t seed)
         kin__rng_init(&worker->rng, seed, i);
         kin__deque_init(&worker->deque, 0);
         kin__store_relaxed(&worker->state, KIN__WORKER_ACTIVE); /* alone: no threads */
+        kin__store_relaxed(&worker->steal_enabled, 1u);         /* alone: no threads */
     }
     return sched;
 }

@@ -49,7 +49,7 @@ static int feed_all_workers(void *arg)
     KIN_NURSERY(n);
     (void)arg;
     /* relaxed: asked until it holds; ends: all others sleep and nobody searches */
-    while (kin__load_relaxed(&sched->idle) != (WORKERS - 1) << 16)
+    while (kin__load_relaxed(&sched->idle) != (WORKERS - 1) * KIN__IDLE_SLEEPER)
         sched_yield();
     for (uintptr_t i = 0; i < TASKS; i++)
         EXPECT_EQ(kin_spawn(&n, meet_others, (void *)i), 0);
@@ -105,6 +105,7 @@ static struct kin__sched *make_sched(unsigned count)
         kin__bias_init(&worker->bias, true);
         kin__deque_init(&worker->deque, UINT32_MAX - 5);
         kin__store_relaxed(&worker->state, KIN__WORKER_ACTIVE); /* alone: no threads */
+        kin__store_relaxed(&worker->steal_enabled, 1u);        /* alone: no threads */
     }
     return sched;
 }
@@ -157,6 +158,7 @@ KIN_TEST(a_thief_takes_a_batch_and_runs_the_oldest, "SCHED:7.1.1 SCHED:7.2.1")
     struct kin__task *got = kin__steal_round(thief);
     EXPECT_PTR(got, &tasks[0]);
     EXPECT_EQ(kin__deque_len(&thief->deque), 3);
+    EXPECT_EQ(kin__deque_public(&thief->deque), 3); /* the next thief does not wait for this one */
     EXPECT_EQ(kin__deque_len(&victim->deque), 12);
     EXPECT_EQ(kin__load_relaxed(&thief->steals), 1); /* alone: no threads */
     EXPECT_EQ(kin__load_relaxed(&thief->stolen), 4); /* alone: no threads */
@@ -177,4 +179,157 @@ KIN_TEST(dead_workers_are_passed_over, "SCHED:7.2.1 WK:6.1 G075")
     EXPECT_PTR(kin__steal_round(&sched->workers[2]), &tasks[0]); /* in the first round */
     EXPECT_PTR(kin__steal_round(&sched->workers[2]), NULL);
     drop_sched(sched);
+}
+
+KIN_TEST(a_thief_never_robs_itself, "SCHED:7.2.1 SCHED:7.3.1")
+{
+    struct kin__sched *sched = make_sched(2);
+    struct kin__worker *thief = &sched->workers[0], *victim = &sched->workers[1];
+    for (unsigned i = 0; i < 4; i++) { /* its turn comes every other time, and goes to the next */
+        fill(victim, 1);
+        EXPECT_EQ(kin__deque_publish(&victim->deque), 1);
+        EXPECT_PTR(kin__steal_round(thief), &tasks[0]);
+    }
+    drop_sched(sched);
+}
+
+static uint64_t failures_of(struct kin__worker *worker)
+{
+    return kin__load_relaxed(&worker->steals_failed); /* alone: no threads */
+}
+
+KIN_TEST(a_round_tries_four_victims_at_most_and_counts_those_in_vain, "SCHED:7.4.1 SCHED:7.2.1")
+{
+    static const unsigned workers[] = {1, 2, 3, 5, 6, 40};
+    for (unsigned i = 0; i < sizeof workers / sizeof workers[0]; i++) {
+        struct kin__sched *sched = make_sched(workers[i]);
+        struct kin__worker *thief = &sched->workers[0];
+        unsigned bound = workers[i] - 1 < 4 ? workers[i] - 1 : 4;
+        for (unsigned round = 1; round <= 10; round++) {
+            EXPECT_PTR(kin__steal_round(thief), NULL);
+            EXPECT_EQ(failures_of(thief), (uint64_t)round * bound);
+        }
+        drop_sched(sched);
+    }
+}
+
+KIN_TEST(a_worker_that_may_not_steal_does_not_try, "SCHED:6.1.1 SCHED:7.2.1 WK:6.2")
+{
+    struct kin__sched *sched = make_sched(2);
+    struct kin__worker *victim = &sched->workers[1], *thief = &sched->workers[0];
+    fill(victim, 2);
+    EXPECT_EQ(kin__deque_publish(&victim->deque), 1);
+    kin__store_relaxed(&thief->steal_enabled, 0u); /* alone: no threads */
+    EXPECT_PTR(kin__steal_round(thief), NULL);
+    EXPECT(!kin__steal_watch(thief));
+    EXPECT_EQ(failures_of(thief), 0);
+    kin__store_relaxed(&thief->steal_enabled, 1u); /* alone: no threads */
+    EXPECT_PTR(kin__steal_round(thief), &tasks[0]);
+    drop_sched(sched);
+}
+
+KIN_TEST(a_worker_looks_at_home_then_at_the_global_queue_then_at_others, "SCHED:6.3.1")
+{
+    struct kin__sched *sched = make_sched(2);
+    struct kin__worker *worker = &sched->workers[0], *other = &sched->workers[1];
+    fill(worker, 6);
+    for (unsigned i = 0; i < 6; i++) /* two each: at home, in the global queue, at the other's */
+        EXPECT_PTR(kin__deque_pop(&worker->deque), &tasks[5 - i]);
+    for (unsigned i = 4; i < 6; i++)
+        EXPECT(kin__deque_push(&other->deque, &tasks[i]));
+    while (kin__deque_publish(&other->deque))
+        continue;
+    for (unsigned i = 2; i < 4; i++)
+        kin__inject_push(&sched->inject, &tasks[i], &tasks[i], 1);
+    for (unsigned i = 0; i < 2; i++)
+        EXPECT(kin__deque_push(&worker->deque, &tasks[i]));
+    kin__store_relaxed(&worker->countdown, 100u); /* alone: no threads; no pick is turned round */
+    EXPECT_PTR(kin__worker_next(worker), &tasks[1]); /* the newest at home */
+    EXPECT_PTR(kin__worker_next(worker), &tasks[0]);
+    EXPECT_PTR(kin__worker_next(worker), &tasks[2]); /* the oldest in the global queue */
+    EXPECT_PTR(kin__worker_next(worker), &tasks[3]);
+    EXPECT_PTR(kin__worker_next(worker), NULL);
+    EXPECT_PTR(kin__steal_round(worker), &tasks[4]); /* the oldest of the other */
+    drop_sched(sched);
+}
+
+KIN_TEST(woken_tasks_and_new_ones_take_turns, "C9 G063")
+{
+    static const unsigned order[] = {4, 3, 5, 2, 1, 0};
+    struct kin__sched *sched = make_sched(1);
+    struct kin__worker *worker = &sched->workers[0];
+    fill(worker, 6);
+    for (unsigned i = 5; i > 3; i--) {
+        EXPECT_PTR(kin__deque_pop(&worker->deque), &tasks[i]);
+        kin__fifo_push_first(&worker->ready, &tasks[i]);
+    }
+    kin__store_relaxed(&worker->countdown, 100u); /* alone: no threads; no pick is turned round */
+    for (unsigned i = 0; i < 6; i++)
+        EXPECT_PTR(kin__worker_next(worker), &tasks[order[i]]);
+    drop_sched(sched);
+}
+
+KIN_TEST(of_those_that_go_to_the_front_each_sixteenth_goes_to_the_back, "C9 G063")
+{
+    struct kin__sched *sched = make_sched(1);
+    struct kin__worker *worker = &sched->workers[0];
+    fill(worker, 17);
+    for (unsigned i = 17; i-- > 0;)
+        EXPECT_PTR(kin__deque_pop(&worker->deque), &tasks[i]);
+    kin__worker_push_last(worker, &tasks[16]);
+    for (unsigned i = 0; i < 16; i++) {
+        tasks[i].flags = KIN__TASK_HIGH;
+        kin__worker_push_ready(worker, &tasks[i]);
+    }
+    for (unsigned i = 15; i-- > 0;)
+        EXPECT_PTR(kin__fifo_pop(&worker->ready), &tasks[i]);
+    EXPECT_PTR(kin__fifo_pop(&worker->ready), &tasks[16]); /* passed over so many times, no more */
+    EXPECT_PTR(kin__fifo_pop(&worker->ready), &tasks[15]);
+    drop_sched(sched);
+}
+
+KIN_TEST(what_is_drained_out_of_a_worker_is_all_that_it_has, "WK:6.2 C7")
+{
+    struct kin__sched *sched = make_sched(1);
+    struct kin__worker *worker = &sched->workers[0];
+    fill(worker, 8);
+    for (unsigned i = 7; i > 3; i--)
+        EXPECT_PTR(kin__deque_pop(&worker->deque), &tasks[i]);
+    EXPECT_EQ(kin__deque_publish(&worker->deque), 2);
+    kin__store_relaxed(&worker->slot, &tasks[4]); /* alone: no threads */
+    kin__fifo_push(&worker->ready, &tasks[5]);
+    kin__fifo_push(&worker->yielded, &tasks[6]);
+    kin__fifo_push(&worker->yielded, &tasks[7]);
+    EXPECT_EQ(kin__worker_drain(worker), 8);
+    EXPECT_EQ(kin__worker_load(worker), 0);
+    EXPECT_EQ(kin__inject_len(&sched->inject), 8);
+    EXPECT_EQ(kin__worker_drain(worker), 0);
+    drop_sched(sched);
+}
+
+KIN_TEST(the_queue_of_a_worker_that_does_not_move_is_opened, "E4 E5 C7")
+{
+    for (unsigned kind = 0; kind < 3; kind++) { /* in the deque, woken, to run next */
+        struct kin__sched *sched = make_sched(3);
+        struct kin__worker *thief = &sched->workers[0], *victim = &sched->workers[2];
+        fill(victim, 1);
+        if (kind > 0) {
+            EXPECT_PTR(kin__deque_pop(&victim->deque), &tasks[0]);
+            if (kind == 1)
+                kin__fifo_push(&victim->ready, &tasks[0]);
+            else
+                kin__store_relaxed(&victim->slot, &tasks[0]); /* alone: no threads */
+        }
+        EXPECT(kin__steal_watch(thief));
+        KIN__CHANGE(victim->backlog, 1); /* it moves: it will publish what it is asked for */
+        EXPECT_PTR(kin__steal_open(thief), NULL);
+        EXPECT(!kin__steal_is_visible(sched));
+        EXPECT(kin__steal_watch(thief));
+        kin__bias_take(&victim->bias); /* it is at its queues: so it moves */
+        EXPECT_PTR(kin__steal_open(thief), NULL);
+        kin__bias_give(&victim->bias);
+        EXPECT_PTR(kin__steal_open(thief), &tasks[0]);
+        EXPECT(!kin__steal_watch(thief));
+        drop_sched(sched);
+    }
 }

@@ -66,7 +66,7 @@ static int dump_meanwhile(void *arg)
     return kin_nursery_join(&n, NULL);
 }
 
-KIN_TEST(a_dump_of_rings_that_go_on_has_whole_entries_in_order, "")
+KIN_TEST(a_dump_of_rings_that_go_on_has_whole_entries_in_order, "SCHED:11.2.1")
 {
     EXPECT_EQ(setenv("KIN_RECORD_BYTES", "2048", 1), 0); /* overtaken all the time */
     struct record record = run_recorded(3, dump_meanwhile, NULL);

@@ -54,6 +54,7 @@ __attribute__((unused)) static struct record read_record(char *text)
     unsigned long long ns, lost;
     EXPECT(record.lines != NULL);
     EXPECT(strncmp(text, "kinrecord 1\n", 12) == 0);
+    EXPECT(strstr(text, "\ntenancy CPU_Parallel\n") != NULL); /* [SCHED:11.2.1] */
     EXPECT(strlen(text) > 16 && strcmp(text + strlen(text) - 5, "\nend\n") == 0);
     for (const char *at = text; *at; at = strchr(at, '\n') + 1) {
         struct line *line = &record.lines[record.count];
@@ -76,6 +77,7 @@ __attribute__((unused)) static struct record read_record(char *text)
             record.count++;
         } else {
             EXPECT(strncmp(at, "kinrecord 1\n", 12) == 0 || strncmp(at, "workers ", 8) == 0 ||
+                   strncmp(at, "tenancy CPU_Parallel\n", 21) == 0 ||
                    strcmp(at, "end\n") == 0);
         }
     }

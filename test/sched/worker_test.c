@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static int run_seeded(unsigned workers, uint64_t seed, kin_task_fn *fn, void *arg)
 {
@@ -124,6 +125,73 @@ KIN_TEST(different_seeds_give_different_traces, "SCHED:9.1.1 C5 T101 SCHED:9.2.1
     EXPECT_GE(small, 4);
     EXPECT_GE(middle, 8);
     EXPECT_GE(large, 32);
+}
+
+/* The same under default settings with tasks that compute for longer than the monitor waits: nobody
+ * takes them for blocked and starts a second worker beside the only one. */
+enum { LONG_TASKS = 6, LONG_LAPS = 2, LONG_MS = 15 };
+
+struct long_trace {
+    atomic_uint count, inside, most;
+    unsigned at[LONG_TASKS * LONG_LAPS];
+};
+
+static void compute_ms(int64_t ms)
+{
+    struct timespec used;
+    EXPECT_EQ(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used), 0);
+    int64_t end = (int64_t)used.tv_sec * 1000 + used.tv_nsec / 1000000 + ms;
+    do
+        EXPECT_EQ(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used), 0);
+    while ((int64_t)used.tv_sec * 1000 + used.tv_nsec / 1000000 < end);
+}
+
+static struct long_trace long_trace;
+
+static int compute_and_yield(void *arg)
+{
+    unsigned me = (unsigned)(uintptr_t)arg;
+    for (unsigned lap = 0; lap < LONG_LAPS; lap++) {
+        unsigned inside = atomic_fetch_add(&long_trace.inside, 1) + 1;
+        if (inside > long_trace.most)
+            long_trace.most = inside;
+        long_trace.at[atomic_fetch_add(&long_trace.count, 1)] = me;
+        compute_ms(LONG_MS + me % 3);
+        atomic_fetch_sub(&long_trace.inside, 1);
+        EXPECT_EQ(kin_yield(), 0);
+    }
+    return 0;
+}
+
+static int compute_in_turns(void *arg)
+{
+    struct kin_stats stats;
+    KIN_NURSERY(n);
+    (void)arg;
+    for (uintptr_t i = 0; i < LONG_TASKS; i++)
+        EXPECT_EQ(kin_spawn(&n, compute_and_yield, (void *)i), 0);
+    EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
+    EXPECT_EQ(kin_stats_get(&stats), 0);
+    EXPECT_EQ(stats.workers_replaced, 0);
+    return 0;
+}
+
+KIN_TEST(one_worker_keeps_its_order_by_default_whatever_tasks_compute, "SCHED:9.1.1 C5 E4")
+{
+    unsigned first[LONG_TASKS * LONG_LAPS];
+    (void)unsetenv("KIN_HARD"); /* the default settings are the point */
+    for (int run = 0; run < 4; run++) {
+        struct kin_config config = KIN_CONFIG_INIT;
+        config.workers = 1;
+        config.seed = 42;
+        memset(&long_trace, 0, sizeof long_trace);
+        EXPECT_EQ(kin_run(&config, compute_in_turns, NULL), 0);
+        EXPECT_EQ(long_trace.most, 1);
+        EXPECT_EQ(long_trace.count, LONG_TASKS * LONG_LAPS);
+        if (run == 0)
+            memcpy(first, long_trace.at, sizeof first);
+        EXPECT(memcmp(first, long_trace.at, sizeof first) == 0);
+    }
 }
 
 /* ---- yields ---- */

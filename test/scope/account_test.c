@@ -204,6 +204,82 @@ KIN_TEST(what_was_made_is_used_first_and_never_returns, "SCHED:3.2.3 SCHED:8.2.1
     }
 }
 
+/* ---- blocks that are kept ---- */
+
+enum { BLOCKS = 5, BLOCK = 30 };
+
+/* So many blocks that an account has paid for. */
+static struct kin__payer *take_blocks(struct kin__account *account)
+{
+    struct kin__payer *payer = NULL;
+    for (int i = 0; i < BLOCKS; i++) {
+        EXPECT(kin__account_use(account, KIN__PART_MEMORY, BLOCK));
+        payer = kin__account_payer(account);
+        EXPECT(payer != NULL);
+        kin__payer_hold(payer);
+    }
+    return payer;
+}
+
+/* 100 bytes are given to an account and 60 are made for it, of which blocks are 150. So many of
+ * these are freed before it settles and the others later, one by one: all that was given returns to
+ * the pool, whichever comes first, and of what was made nothing. */
+KIN_TEST(of_blocks_that_are_kept_what_was_given_returns_once, "SCHED:3.2.3 SCHED:8.2.1")
+{
+    struct kin__wakes wakes = {0};
+    struct kin__amounts hundred = amounts(0, 100, 0), sixty = amounts(0, 60, 0);
+
+    for (int before = 0; before <= BLOCKS; before++) {
+        struct kin__account pool = {0}, account = {0};
+        kin__account_init(&pool, nowhere, &hundred);
+        EXPECT_EQ(kin__purse_draw(from(&pool), &hundred), KIN_BUDGET_NONE);
+        kin__account_init(&account, from(&pool), &hundred);
+        kin__account_add(&account, &none, &sixty, &wakes);
+        struct kin__payer *payer = take_blocks(&account);
+        for (int i = 0; i < before; i++)
+            kin__payer_refund(payer, BLOCK);
+        kin__account_settle(&account, &wakes);
+        memset(&account, 0, sizeof account); /* nobody looks at it any more */
+        for (int i = before; i <= BLOCKS; i++) {
+            uint64_t there = (uint64_t)(10 + i * BLOCK); /* 160 less the blocks that are kept */
+            EXPECT_EQ(pool.left.of[KIN__PART_MEMORY], there < 100 ? there : 100);
+            if (i < BLOCKS)
+                kin__payer_refund(payer, BLOCK);
+        }
+        kin__account_settle(&pool, &wakes); /* which checks that nothing was lost */
+    }
+}
+
+/* Blocks of a task that is over, whose nursery and whose owner are over, too: each of them pays,
+ * and what returns is the pool's that is left. */
+KIN_TEST(blocks_that_are_kept_return_past_all_that_have_settled, "SCHED:8.2.1")
+{
+    struct kin__wakes wakes = {0};
+    struct kin__amounts all = amounts(0, BLOCKS * BLOCK, 0);
+    struct kin__account floors[4];
+
+    memset(floors, 0, sizeof floors);
+    for (int i = 0; i < 4; i++) {
+        struct kin__purse source = i ? from(&floors[i - 1]) : nowhere;
+        EXPECT_EQ(kin__purse_draw(source, &all), KIN_BUDGET_NONE);
+        kin__account_init(&floors[i], source, &all);
+    }
+    struct kin__payer *payer = take_blocks(&floors[3]);
+    for (int i = 3; i > 0; i--) {
+        kin__payer_refund(payer, BLOCK);
+        for (int below = 3; below >= i; below--) /* a settled one holds nothing */
+            EXPECT_EQ(floors[below].left.of[KIN__PART_MEMORY], below > i ? 0 : (4 - i) * BLOCK);
+        kin__account_settle(&floors[i], &wakes);
+        memset(&floors[i], 0, sizeof floors[i]);
+    }
+    EXPECT_EQ(floors[0].left.of[KIN__PART_MEMORY], 3 * BLOCK);
+    kin__payer_refund(payer, BLOCK);
+    EXPECT_EQ(floors[0].left.of[KIN__PART_MEMORY], 4 * BLOCK);
+    kin__payer_refund(payer, BLOCK);
+    EXPECT_EQ(floors[0].left.of[KIN__PART_MEMORY], BLOCKS * BLOCK);
+    kin__account_settle(&floors[0], &wakes);
+}
+
 #ifdef KIN_DEBUG
 KIN_TEST(an_account_that_lost_something_is_found_when_it_settles, "SCHED:8.2.1")
 {
@@ -370,7 +446,7 @@ static int wait_in_line(void *arg)
     while (atomic_load(&queue->begun) < waiter->number)
         EXPECT_EQ(kin_yield(), 0);
     atomic_fetch_add(&queue->begun, 1);
-    EXPECT_EQ(kin__account_wait(&own, waiter->part, KIN_NEVER), waiter->expected);
+    EXPECT_EQ(kin__account_wait(&own, waiter->part, NULL, KIN_NEVER), waiter->expected);
     queue->order[atomic_fetch_add(&queue->served, 1)] = waiter->number;
     kin__account_settle(&own, &wakes);
     EXPECT_EQ(own.given.of[waiter->part], waiter->expected == 0); /* used at once */
@@ -454,10 +530,10 @@ static int leave_the_line(void *arg)
     put(&queue, KIN__PART_OPS, 1); /* nobody takes it */
     EXPECT_EQ(queue.pool.left.of[KIN__PART_OPS], 1);
     kin__account_init(&own, from(&queue.pool), &none);
-    EXPECT_EQ(kin__account_wait(&own, KIN__PART_OPS, kin_after(KIN_MS(1))), KIN_TIMEOUT);
+    EXPECT_EQ(kin__account_wait(&own, KIN__PART_OPS, NULL, kin_after(KIN_MS(1))), KIN_TIMEOUT);
     EXPECT_EQ(queue.pool.left.of[KIN__PART_OPS], 1); /* it does not refill */
     own.refills = 1;
-    EXPECT_EQ(kin__account_wait(&own, KIN__PART_OPS, 1), 0); /* it was there */
+    EXPECT_EQ(kin__account_wait(&own, KIN__PART_OPS, NULL, 1), 0); /* it was there */
     kin__account_settle(&own, &wakes);
     kin__account_settle(&queue.pool, &wakes);
     return 0;

@@ -206,7 +206,7 @@ KIN_TEST(an_operation_that_is_refused_costs_nothing, "SCHED:3.3.1")
 
 /* ---- a spawn that fails after it was paid for ---- */
 
-static int run_out_of_arena(void *arg)
+static int run_out_of_memory(void *arg)
 {
     static char large[100000];
     struct kin_budget before = kin_nursery_budget_left(arg), own = kin_budget_left();
@@ -233,8 +233,8 @@ static int fail_after_payment(void *arg)
     EXPECT_EQ(kin_nursery_open(&pool, &limited), 0);
     EXPECT_EQ(kin_nursery_open(&n, NULL), 0);
     options.caps = KIN_CAP_SPAWN;
-    options.budget = (struct kin_budget){100, 0, 0, 0, 0};
-    EXPECT_EQ(kin_spawn_with(&n, &options, run_out_of_arena, &pool, 0, NULL), 0);
+    options.budget = (struct kin_budget){100, 100000, 0, 0, 0};
+    EXPECT_EQ(kin_spawn_with(&n, &options, run_out_of_memory, &pool, 0, NULL), 0);
     EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
     return kin_nursery_join(&pool, NULL);
 }
@@ -325,7 +325,7 @@ static int run_short_of(uint64_t n, enum kin_profile profile)
 
     EXPECT_GE(process, 0);
     if (process == 0) {
-        alarm(30 * kin_test_scale());
+        alarm(KIN_TEST_S / 2 * kin_test_scale());
         kin__plat_fail_after(n, false);
         int rc = run_tree(profile);
         uint64_t requests = kin__plat_requests();

@@ -69,7 +69,7 @@ static void count_sequence(struct kin__count count, int sequence)
     scope->count = &count;
     for (uint64_t task = 1; task <= ENDS; task++, sequence /= LETTERS) {
         int letter = sequence % LETTERS;
-        struct kin_outcome how = {(enum kin_severity)letter, -letter, 0, task};
+        struct kin_outcome how = {(enum kin_severity)letter, -letter, 0, task, ""};
         struct kin__scope *list = NULL;
         model_step(&model, letter, task, &count);
         kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
@@ -149,7 +149,7 @@ static int note_site(void *arg)
 static __attribute__((noinline)) int call_each(void *arg)
 {
     const void *site = NULL;
-    struct kin_branch b = {note_site, &site, {KIN_SEV_OK, 0, 0, 0}};
+    struct kin_branch b = {note_site, &site, {KIN_SEV_OK, 0, 0, 0, ""}};
 
     (void)arg;
     for (int i = 0; i < 6; i++) {
@@ -249,7 +249,7 @@ KIN_TEST(branches_without_memory_have_failed, "")
 
     EXPECT(b != NULL);
     for (size_t i = 0; i < CROWD; i++)
-        b[i] = (struct kin_branch){sleep_for_ever, NULL, {KIN_SEV_PANIC, 1, 2, 3}};
+        b[i] = (struct kin_branch){sleep_for_ever, NULL, {KIN_SEV_PANIC, 1, 2, 3, ""}};
     EXPECT_EQ(run_reporting(1, call_a_crowd, b, NULL), 0);
     free(b);
 }
@@ -286,7 +286,7 @@ static int call_each_once(void *arg)
     (void)arg;
     for (int kind = 0; kind < 6; kind++) {
         for (size_t i = 0; i < COUNT; i++)
-            b[i] = (struct kin_branch){nap, NULL, {KIN_SEV_PANIC, 1, 2, 3}};
+            b[i] = (struct kin_branch){nap, NULL, {KIN_SEV_PANIC, 1, 2, 3, ""}};
         int rc = kind == 0   ? kin_race(b, COUNT, NULL)
                  : kind == 1 ? kin_any(b, COUNT, NULL)
                  : kind == 2 ? kin_all(b, COUNT)
@@ -317,7 +317,7 @@ static uint64_t run_short_of(uint64_t n, bool forever)
     pid_t process = fork();
     EXPECT_GE(process, 0);
     if (process == 0) {
-        alarm(50 * kin_test_scale());
+        alarm(KIN_TEST_S / 2 * kin_test_scale());
         kin__plat_fail_after(n, forever);
         int rc = run_each_once();
         requests = kin__plat_requests();

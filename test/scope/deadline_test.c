@@ -180,7 +180,7 @@ static int stay_forced(void *arg)
     kin__store_release(&scope->word, kin__load_relaxed(&scope->word) | KIN__OVERDUE);
     kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
     (void)kin__word_request(self, KIN__FORCE);
-    EXPECT_EQ(kin_nursery_join(&inner, NULL), -EIO);
+    EXPECT_EQ(kin_nursery_join(&inner, NULL), KIN_CANCELLED);
     EXPECT_EQ(kin__word_requests(self), KIN__SCOPE | KIN__FORCE);
     EXPECT_EQ(kin_nursery_join(&outer, NULL), -EIO);
     EXPECT_EQ(kin__word_requests(self), 0);

@@ -11,15 +11,19 @@
 #include "plat/plat.h"
 
 #include <kin/chan.h>
+#include <kin/blocking.h>
 #include <kin/file.h>
+#include <kin/signal.h>
 #include <kin/sync.h>
 #include <kin/view.h>
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 #include <unistd.h>
 
 struct story {
@@ -29,10 +33,13 @@ struct story {
     char text[1024];
 };
 
-/* On the monitor's thread: keeps what was said and ends the wait. */
+/* On the monitor's thread: keeps what was said and ends the wait. That all workers are blocked for
+ * a while is another story, and one that goes on. */
 static void on_report(const struct kin_report *report, void *arg)
 {
     struct story *story = arg;
+    if (report->status == KIN_STUCK)
+        return;
     if (atomic_fetch_add(&story->reports, 1) == 0) {
         story->status = report->status;
         snprintf(story->text, sizeof(story->text), "%s", report->text);
@@ -123,6 +130,81 @@ KIN_TEST(who_sleeps_for_ever_wakes_nobody, "A13")
     EXPECT_EQ(atomic_load(&story.reports), 1);
     EXPECT_EQ(story.status, KIN_DEADLOCK);
     EXPECT(strstr(story.text, "waits for sleep"));
+}
+
+static int touch_nothing(void *arg)
+{
+    (void)arg;
+    return 0;
+}
+
+/* Leaves threads of kin's own behind: one for signals, one of each pool of threads that block. */
+static int wait_beside_threads_of_kin(void *arg)
+{
+    struct stat is;
+    int answer;
+    KIN_NURSERY(n);
+    EXPECT_EQ(kin_shutdown_on_signals(&n), 0);
+    EXPECT_EQ(kin_blocking(touch_nothing, NULL, &answer, KIN_NEVER), 0);
+    EXPECT_EQ(kin_stat("/", &is), 0);
+    EXPECT_EQ(kin_spawn(&n, receive, arg), 0);
+    return kin_nursery_join(&n, NULL);
+}
+
+KIN_TEST(threads_of_kin_itself_wake_nobody, "A13")
+{
+    struct story story = {0};
+    EXPECT_EQ(run_story(&story, 2, wait_beside_threads_of_kin), 0);
+    EXPECT_EQ(atomic_load(&story.reports), 1);
+    EXPECT_EQ(story.status, KIN_DEADLOCK);
+    EXPECT(strstr(story.text, "waits for channel: receive"));
+}
+
+static int listen_for_a_signal(void *arg)
+{
+    struct story *story = arg;
+    EXPECT_EQ(kin_signal_wait(SIGUSR1, KIN_NEVER), 0);
+    kin_chan_close(story->chan);
+    return 0;
+}
+
+static int sender[2]; /* a pipe to the process that sends the signal */
+
+/* Nobody but another process, by its signal, ends these waits. */
+static int wait_beside_a_listener(void *arg)
+{
+    KIN_NURSERY(n);
+    EXPECT_EQ(kin_spawn(&n, listen_for_a_signal, arg), 0);
+    EXPECT_EQ(kin_spawn(&n, receive, arg), 0);
+    await_parked(1, "signal");
+    EXPECT_EQ(write(sender[1], "", 1), 1);
+    return kin_nursery_join(&n, NULL);
+}
+
+/* Waits to be told, and for the monitor to look some times, and sends. */
+static void send_when_told(pid_t to)
+{
+    char byte;
+    if (read(sender[0], &byte, 1) == 1)
+        usleep(200000);
+    kill(to, SIGUSR1);
+    _exit(0);
+}
+
+KIN_TEST(a_signal_that_a_task_waits_for_is_somebody_who_wakes, "A13")
+{
+    struct story story = {0};
+    pid_t self = getpid();
+    EXPECT_EQ(pipe(sender), 0);
+    pid_t child = fork();
+    EXPECT_GE(child, 0);
+    if (child == 0)
+        send_when_told(self);
+    EXPECT_EQ(run_story(&story, 2, wait_beside_a_listener), 0);
+    EXPECT_EQ(atomic_load(&story.reports), 0);
+    EXPECT_EQ(waitpid(child, NULL, 0), child);
+    close(sender[0]);
+    close(sender[1]);
 }
 
 static int run_out_of_ops(void *arg)

@@ -5,8 +5,13 @@
  */
 #include "api/in_runtime.h"
 
+#include "plat/plat.h"
+
+#include <kin/sync.h>
+
 #include <pthread.h>
 #include <regex.h>
+#include <stdlib.h>
 
 /* A sanitizer keeps books about frames that an overflow leaves without returning: there is nothing
  * to test there. */
@@ -71,14 +76,162 @@ KIN_TEST(an_overflow_is_a_panic_of_its_task_and_names_it, "C8 SCHED:14.1.1 SCHED
         EXPECT_EQ(reports.status[0], KIN_OVERFLOW);
         EXPECT_EQ(reports.task[0], id);
         printf("%s\n", reports.text[0]);
-        snprintf(entry, sizeof entry, "entry %p", (void *)(uintptr_t)overflow);
-        snprintf(text, sizeof text, "task %llu", (unsigned long long)id);
+        snprintf(entry, sizeof entry, "entry %s (", "overflow");
+        said(id, text, sizeof text);
         EXPECT(strstr(reports.text[0], "the deep one"));
         EXPECT(strstr(reports.text[0], text));
         EXPECT(strstr(reports.text[0], entry));
-        EXPECT(strstr(reports.text[0], "spawned at 0x"));
+        EXPECT(strstr(reports.text[0], "(overflow_test.c:"));
         EXPECT(strstr(reports.text[0], "bytes deep"));
     }
+}
+
+/* ---- frames that are larger than the guard ---- */
+
+#define READER(kib)                                                                                \
+    __attribute__((noinline)) static int read_##kib(void *arg)                                     \
+    {                                                                                              \
+        char room[kib * 1024];                                                                     \
+        memset(room, *(int *)arg, 512); /* a short message into a large buffer */                  \
+        __asm__ volatile("" : : "r"(room) : "memory");                                             \
+        return 0;                                                                                  \
+    }
+READER(300) READER(600) READER(800) READER(1024) READER(4096)
+
+static int bystand(void *arg)
+{
+    return kin_event_wait(arg, KIN_NEVER);
+}
+
+static int read_into_large_frames(void *arg)
+{
+    static kin_task_fn *const readers[] = {read_300, read_600, read_800, read_1024, read_4096};
+    int byte = 1;
+    struct kin_event done = {0};
+    (void)arg;
+    KIN_NURSERY(others);
+    for (int i = 0; i < 50; i++) /* stacks all around, which stay whole */
+        EXPECT_EQ(kin_spawn(&others, bystand, &done), 0);
+    await_parked(50, "event");
+    for (int i = 0; i < 5; i++) {
+        KIN_NURSERY(n, .on_error = KIN_COLLECT);
+        EXPECT_EQ(kin_spawn(&n, readers[i], &byte), 0);
+        EXPECT_EQ(kin_nursery_join(&n, NULL), KIN_OVERFLOW);
+    }
+    kin_event_set(&done);
+    return kin_nursery_join(&others, NULL);
+}
+
+KIN_TEST(a_frame_larger_than_the_guard_is_an_overflow, "C8 SCHED:15.2.1")
+{
+    struct reports reports = {0};
+    EXPECT_EQ(run_reporting(2, read_into_large_frames, NULL, &reports), 0);
+    EXPECT_EQ(atomic_load(&reports.count), 5);
+    for (int i = 0; i < 5; i++)
+        EXPECT_EQ(reports.status[i], KIN_OVERFLOW);
+    EXPECT(strstr(reports.text[3], "entry read_1024 ("));
+    EXPECT(strstr(reports.text[3], ", at read_1024 (overflow_test.c:"));
+}
+
+#if defined(__x86_64__)
+/* As a function with such a frame does that was compiled without probes. */
+static int call_from_beyond(void *arg)
+{
+    size_t size = 400 * 1024;
+    (void)arg;
+    __asm__ volatile("movq %%rsp, %%rbx\n\tsubq %0, %%rsp\n\tandq $-16, %%rsp\n\t"
+                     "call kin_yield\n\tmovq %%rbx, %%rsp"
+                     :
+                     : "r"(size)
+                     : "rbx", "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11",
+                       "memory", "cc");
+    return 0;
+}
+
+static int park_below_one_that_jumps(void *arg)
+{
+    (void)arg;
+    KIN_NURSERY(n);
+    EXPECT_EQ(kin_spawn(&n, call_from_beyond, NULL), 0);
+    kin_ignore(kin_sleep(KIN_NEVER)); /* on the stack below; the process does not survive */
+    return kin_nursery_join(&n, NULL);
+}
+
+KIN_TEST(a_call_from_beyond_the_guard_names_the_task, "C8")
+{
+    (void)unsetenv("KIN_HARD"); /* the size of the stack is the point */
+    EXPECT_ABORT("entry call_from_beyond (")
+    {
+        kin_ignore(run_reporting(1, park_below_one_that_jumps, NULL, NULL));
+    }
+    EXPECT_ABORT("past the guard of 65536 bytes")
+    {
+        kin_ignore(run_reporting(1, park_below_one_that_jumps, NULL, NULL));
+    }
+}
+#endif
+
+/* ---- stacks without a guard of their own ---- */
+
+struct crowd {
+    struct kin_event go;
+    _Atomic int good, bad;
+};
+
+static int stand_by(void *arg)
+{
+    struct crowd *crowd = arg;
+    char room[256];
+    memset(room, 7, sizeof room);
+    __asm__ volatile("" : : "r"(room) : "memory");
+    EXPECT_EQ(kin_event_wait(&crowd->go, KIN_NEVER), 0);
+    EXPECT_EQ(kin_yield(), 0);
+    for (size_t i = 0; i < sizeof room; i++)
+        EXPECT_EQ(room[i], 7);
+    atomic_fetch_add(&crowd->good, 1);
+    return 0;
+}
+
+static int overflow_later(void *arg)
+{
+    struct crowd *crowd = arg;
+    EXPECT_EQ(kin_event_wait(&crowd->go, KIN_NEVER), 0);
+    EXPECT_EQ(kin_yield(), 0);
+    atomic_fetch_add(&crowd->bad, 1);
+    return overflow(NULL);
+}
+
+static int overflow_in_a_crowd(void *arg)
+{
+    struct crowd crowd = {.good = 0, .bad = 0};
+    struct kin_spawn_options options = KIN_SPAWN_OPTIONS_INIT;
+    (void)arg;
+    KIN_NURSERY(n, .on_error = KIN_COLLECT);
+    for (int i = 0; i < 200; i++) {
+        options.name = i % 40 == 20 ? "culprit" : "bystander";
+        EXPECT_EQ(kin_spawn_with(&n, &options, i % 40 == 20 ? overflow_later : stand_by, &crowd, 0,
+                                 NULL), 0);
+    }
+    await_parked(200, "event");
+    kin_event_set(&crowd.go);
+    EXPECT_EQ(kin_nursery_join(&n, NULL), KIN_OVERFLOW);
+    EXPECT_EQ(crowd.good, 195);
+    EXPECT_EQ(crowd.bad, 5);
+    return 0;
+}
+
+/* As past the cap on guards, where the kernel has no guard regions. */
+KIN_TEST(a_stack_has_a_guard_while_its_task_runs, "C8 SCHED:15.2.1")
+{
+    kin__vm_force(KIN__VM_NONE);
+    for (unsigned workers = 1; workers <= 4; workers *= 2) {
+        struct reports reports = {0};
+        EXPECT_EQ(run_reporting(workers, overflow_in_a_crowd, NULL, &reports), 0);
+        EXPECT_EQ(atomic_load(&reports.count), 5);
+        for (int i = 0; i < 5; i++)
+            EXPECT(strstr(reports.text[i], "(culprit)"));
+    }
+    kin__vm_force(KIN__VM_PROBE);
 }
 
 KIN_TEST(the_first_task_may_overflow, "C8")
@@ -487,64 +640,77 @@ KIN_TEST(children_may_overflow_while_their_overflowed_parent_joins_them, "C8")
     run_on_few(nest_overflows, NULL);
 }
 
-__attribute__((noinline)) static int fail_deep(int depth)
+struct bottom {
+    int depth;
+    int status; /* KIN_PANICKED: by a panic */
+};
+
+__attribute__((noinline)) static int fail_deep(int depth, int status)
 {
     volatile char room[200];
 
     room[0] = (char)depth;
     if (depth < 0)
         return 0;
+    if (depth == 0 && status == KIN_PANICKED)
+        kin_panic("at the bottom");
     if (depth == 0)
-        kin_fail(-EIO, "at the bottom");
-    int below = fail_deep(depth - 1);
+        kin_fail(status, "at the bottom");
+    int below = fail_deep(depth - 1, status);
     room[1] = (char)below;
     return room[0] + room[1];
 }
 
-struct bottom {
-    int depth;
-};
-
 static int fail_near_the_end(void *arg)
 {
+    const struct bottom *bottom = arg;
     _Atomic int started = 0;
     KIN_NURSERY(inner);
     EXPECT_EQ(kin_spawn(&inner, sleep_for_ever, &started), 0);
-    sink = fail_deep(((struct bottom *)arg)->depth);
+    sink = fail_deep(bottom->depth, bottom->status);
     return 0;
 }
 
-static int fail_at(int depth)
+static int fail_at(int depth, int status)
 {
-    struct bottom bottom = {depth};
+    struct bottom bottom = {depth, status};
     KIN_NURSERY(n);
 
     EXPECT_EQ(kin_spawn(&n, fail_near_the_end, &bottom), 0);
     int rc = kin_nursery_join(&n, NULL);
-    EXPECT(rc == -EIO || rc == KIN_OVERFLOW); /* whichever comes first */
+    EXPECT(rc == status || rc == KIN_OVERFLOW); /* whichever comes first */
     return rc;
 }
 
 static int fail_at_every_depth(void *arg)
 {
     int low = 1, high = 100000; /* fails at low, overflows at high */
+    int status = *(int *)arg;
 
-    (void)arg;
-    EXPECT_EQ(fail_at(low), -EIO);
-    EXPECT_EQ(fail_at(high), KIN_OVERFLOW);
+    EXPECT_EQ(fail_at(low, status), status);
+    EXPECT_EQ(fail_at(high, status), KIN_OVERFLOW);
     while (high - low > 1) {
         int middle = low + (high - low) / 2;
-        *(fail_at(middle) == -EIO ? &low : &high) = middle;
+        *(fail_at(middle, status) == status ? &low : &high) = middle;
     }
     /* Where exactly it turns depends on whose stack the child runs on. */
     for (int depth = low > 60 ? low - 60 : 1; depth < low + 60; depth++)
-        (void)fail_at(depth);
+        (void)fail_at(depth, status);
     return 0;
 }
 
 KIN_TEST(a_failure_near_the_end_of_the_stack_is_that_or_an_overflow, "C8")
 {
-    run_on_few(fail_at_every_depth, NULL);
+    int status = -EIO;
+
+    run_on_few(fail_at_every_depth, &status);
+}
+
+KIN_TEST(a_panic_near_the_end_of_the_stack_is_that_or_an_overflow, "C8")
+{
+    int status = KIN_PANICKED;
+
+    run_on_few(fail_at_every_depth, &status);
 }
 
 static int own_a_large_one(void *arg)

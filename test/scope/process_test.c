@@ -35,7 +35,7 @@ static void expect_no_child(void)
 {
     int wstatus;
     EXPECT_EQ(waitpid(-1, &wstatus, WNOHANG), -1);
-    EXPECT_EQ(errno, ECHILD);
+    EXPECT_EQ(kin_errno(), ECHILD);
 }
 
 static int one_after_the_other(void *arg)

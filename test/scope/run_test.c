@@ -91,7 +91,7 @@ static int run_short_of(uint64_t n, bool forever)
     EXPECT_GE(process, 0);
     if (process == 0) {
         struct tally tally;
-        alarm(30 * kin_test_scale());
+        alarm(KIN_TEST_S / 2 * kin_test_scale());
         kin__plat_fail_after(n, forever);
         int rc = run_program(&tally);
         uint64_t requests = kin__plat_requests();

@@ -105,3 +105,19 @@ KIN_TEST(want_of_anything_is_told_and_can_be_overcome, "")
 {
     EXPECT_EQ(run_reporting(1, fail_to_ask, NULL, NULL), 0);
 }
+
+static int ask_for_one_that_is_over(void *arg)
+{
+    struct kin_nursery n;
+    (void)arg;
+    EXPECT_EQ(kin_nursery_open(&n, NULL), 0);
+    EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
+    EXPECT_EQ(kin_shutdown_on_signals(&n), KIN_STALE);
+    EXPECT_EQ(kin__signal_watches(), 0);
+    return 0;
+}
+
+KIN_TEST(a_nursery_that_is_over_cannot_be_shut_down, "")
+{
+    EXPECT_EQ(kin_run(NULL, ask_for_one_that_is_over, NULL), 0);
+}

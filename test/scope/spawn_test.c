@@ -3,6 +3,8 @@
  * Goal: admission counts right: promises of room are kept, passed on or taken back, and the
  *       runtime's own tasks are nobody's result.
  * Method: white box: the counters of the scope between the steps of spawners that wait.
+ *
+ * And a task has what a task is to have.
  */
 #include "api/in_runtime.h"
 
@@ -195,11 +197,11 @@ static int refuse_in_every_way(void *arg)
     struct kin_task_ref ref = {77};
     KIN_NURSERY(n);
     (void)arg;
-    EXPECT_EQ(kin_spawn(NULL, return_it, &one), -EINVAL);
+    EXPECT_EQ(kin_spawn(NULL, return_it, &one), KIN_NOSCOPE);
     EXPECT_EQ(kin_spawn(&n, NULL, &one), -EINVAL);
     EXPECT_EQ(kin_spawn_copy(&n, return_it, NULL, 4), -EINVAL);
-    EXPECT_EQ(kin_spawn_copy(NULL, return_it, &one, sizeof one), -EINVAL);
-    EXPECT_EQ(kin_spawn_with(NULL, NULL, return_it, &one, 0, &ref), -EINVAL);
+    EXPECT_EQ(kin_spawn_copy(NULL, return_it, &one, sizeof one), KIN_NOSCOPE);
+    EXPECT_EQ(kin_spawn_with(NULL, NULL, return_it, &one, 0, &ref), KIN_NOSCOPE);
     options.size = 1;
     EXPECT_EQ(kin_spawn_with(&n, &options, return_it, &one, 0, &ref), -EINVAL);
     options = (struct kin_spawn_options)KIN_SPAWN_OPTIONS_INIT;
@@ -220,4 +222,64 @@ static int refuse_in_every_way(void *arg)
 KIN_TEST(what_is_refused_leaves_nothing_behind, "NSM:3.1 NCG-4 N1001")
 {
     run_on_few(refuse_in_every_way, NULL);
+}
+
+/* ---- what a task has ---- */
+
+struct parts {
+    struct kin_nursery *n;
+    uint64_t id;
+};
+
+/* Every part of a task, as the task itself has it. */
+static int look_at_oneself(void *arg)
+{
+    struct parts *parts = arg;
+    struct kin__task *self = kin__task_self();
+    struct kin_budget left = kin_budget_left();
+    EXPECT_NE(kin__task_id(self), 0); /* its id, */
+    EXPECT_EQ(kin_self().id, kin__task_id(self));
+    EXPECT_PTR(kin__load_relaxed(&self->scope), scope_of(parts->n)); /* relaxed: its nursery, */
+    EXPECT_EQ(kin_caps(), KIN_CAP_TIME | KIN_CAP_SPAWN);             /* its capabilities, */
+    EXPECT_EQ(self->caps & KIN_CAP_ALL, KIN_CAP_TIME | KIN_CAP_SPAWN);
+    EXPECT(self->flags & KIN__TASK_LOW); /* its priority, */
+    EXPECT_GT(left.ops, 0);              /* its budget, */
+    EXPECT_LE(left.ops, 5000);
+    EXPECT_LE(left.memory, 1 << 16);
+    EXPECT_EQ(left.spawns, 3);
+    char here; /* and a place to go on at, on its own stack */
+    EXPECT(self->stack != NULL);
+    EXPECT(&here > self->low);
+    parts->id = kin__task_id(self);
+    return 42;
+}
+
+static int in_a_task_has_its_parts(void *arg)
+{
+    struct kin_spawn_options options = KIN_SPAWN_OPTIONS_INIT;
+    struct kin_outcome how = {0};
+    struct kin_task_ref first, second;
+    KIN_NURSERY(n);
+    struct parts parts[2] = {{.n = &n}, {.n = &n}};
+    (void)arg;
+    options.name = "parts";
+    options.caps = KIN_CAP_TIME | KIN_CAP_SPAWN;
+    options.priority = KIN_PRIORITY_LOW;
+    options.budget = (struct kin_budget){.ops = 5000, .memory = 1 << 16, .spawns = 3,
+                                         .channel_ops = 7, .syscalls = 8};
+    EXPECT_EQ(kin_spawn_with(&n, &options, look_at_oneself, &parts[0], 0, &first), 0);
+    EXPECT_EQ(kin_spawn_with(&n, &options, look_at_oneself, &parts[1], 0, &second), 0);
+    EXPECT_EQ(kin_task_join(&n, first, &how, KIN_NEVER), 0);
+    EXPECT_EQ(how.value, 42); /* what it ended with, */
+    EXPECT_EQ(how.task, first.id);
+    EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
+    EXPECT_EQ(parts[0].id, first.id); /* and nobody else is called like it */
+    EXPECT_EQ(parts[1].id, second.id);
+    EXPECT_NE(first.id, second.id);
+    return 0;
+}
+
+KIN_TEST(a_task_has_every_part_that_it_is_to_have, "SCHED:5.1.1")
+{
+    EXPECT_EQ(run_reporting(2, in_a_task_has_its_parts, NULL, NULL), 0);
 }

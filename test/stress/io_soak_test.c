@@ -158,8 +158,9 @@ static int use_pipe(struct soak *soak, uint64_t random)
     if (rc < 0)
         return rc;
     if (pipe2(ends, O_CLOEXEC) < 0) {
+        rc = -kin_errno();
         EXPECT_EQ(kin_close(fd), 0);
-        return -errno;
+        return rc;
     }
     struct half half = {ends[1], random};
     {
@@ -290,7 +291,7 @@ static int use_poll(struct soak *soak, uint64_t random)
     int ends[2], rc;
     (void)soak;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
-        return -errno;
+        return -kin_errno();
     if (random % 2) {
         struct kin_case cases[] = {kin_case_read(ends[0]), kin_case_read(ends[1]),
                                    kin_case_after((int64_t)(random % 2000000))};

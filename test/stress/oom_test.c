@@ -164,7 +164,7 @@ static void sweep(bool forever)
         const pid_t process = fork();
         EXPECT_GE(process, 0);
         if (process == 0) {
-            alarm(50 * kin_test_scale());
+            alarm(KIN_TEST_S / 2 * kin_test_scale());
             run_short_of(n, forever);
             exit(0);
         }

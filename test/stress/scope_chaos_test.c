@@ -453,7 +453,7 @@ KIN_TEST_LIMIT(no_memory_during_a_spawn_is_an_answer_and_nothing_else, "NSM:3.1 
         const pid_t process = fork();
         EXPECT_GE(process, 0);
         if (process == 0) {
-            alarm(50 * kin_test_scale());
+            alarm(KIN_TEST_S / 2 * kin_test_scale());
             int rc = run_short(n / 2 + 1, n % 2, &tally);
             EXPECT(rc == 0 || rc == -ENOMEM || rc == -EAGAIN);
             EXPECT_EQ(run_short(0, false, &tally), 0); /* all is well again */

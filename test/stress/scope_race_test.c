@@ -186,10 +186,9 @@ static int be_all_rounds(void *arg)
 {
     static struct round round;
     uint64_t random = kin_test_seed();
-    const int rounds = 300 / (int)kin_test_scale();
 
     (void)arg;
-    for (int i = 0; i < rounds; i++) {
+    for (uint64_t i = 0; kin_test_goes_on(i, 300 / kin_test_scale()); i++) {
         memset(&round, 0, sizeof round);
         round.seed = step(&random);
         EXPECT_EQ(be_round(&round), 0);

@@ -526,15 +526,15 @@ KIN_TEST(every_park_is_won_once_and_no_wake_is_lost, "F3 F4 W:4.2 W:4.3 ABA:8.3"
     static struct stress stress;
     struct waker wakers[WAKERS];
     pthread_t threads[WAKERS];
-    const unsigned rounds = PARKS / kin_test_scale();
+    unsigned rounds = 0;
     make_running(&stress.task);
     for (int i = 0; i < WAKERS; i++) {
         wakers[i] = (struct waker){&stress, i};
         EXPECT_EQ(pthread_create(&threads[i], NULL, wake_all, &wakers[i]), 0);
     }
     uint64_t woken = 0, wins = 0;
-    for (unsigned i = 0; i < rounds; i++)
-        woken += park_once(&stress, i);
+    for (; kin_test_goes_on(rounds, PARKS / kin_test_scale()); rounds++)
+        woken += park_once(&stress, rounds);
     kin__store_release(&stress.ticket, UINT64_MAX); /* pairs with the wakers' acquire */
     for (int i = 0; i < WAKERS; i++) {
         EXPECT_EQ(pthread_join(threads[i], NULL), 0);

@@ -209,6 +209,14 @@ def names_that_only_look_alike_are_fine():
                             "kin__frame_free(c, f);\n"}), [])
 
 
+def a_task_asks_for_errno():
+    lines = ["#include <errno.h>", "int why = kin_errno();", "errno = 77;", "int b = -errno;",
+             "while (errno == EINTR)"]
+    expect(places("owner", {"test/api/x.c": "\n".join(lines), "examples/x.c": "a = errno;\n",
+                            "test/plat/x.c": "a = errno;\n"}),
+           [("examples/x.c", 1), ("test/api/x.c", 4), ("test/api/x.c", 5)])
+
+
 # ---- form ----
 
 def a_well_formed_file_is_fine():

@@ -37,7 +37,7 @@ static int dump_long_names(void *arg)
     dump_into(text, sizeof text);
     EXPECT(strstr(text, "xxxxxxxxxx"));
     for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
-        EXPECT_LT(strlen(line), 384);
+        EXPECT_LT(strlen(line), 640);
     kin_nursery_cancel(&n, 0);
     EXPECT_EQ(kin_nursery_join(&n, NULL), KIN_CANCELLED);
     return 0;
@@ -48,6 +48,8 @@ KIN_TEST(a_long_name_is_cut_and_every_line_ends, "")
     EXPECT_EQ(run_reporting(1, dump_long_names, NULL, NULL), 0);
 }
 
+enum { TEXT_BYTES = 20000 };
+
 struct meeting {
     pthread_barrier_t all_in, all_seen;
 };
@@ -55,15 +57,17 @@ struct meeting {
 static int dump_own_runtime(void *arg)
 {
     struct meeting *meeting = arg;
-    static _Thread_local char text[20000];
+    char *text = malloc(TEXT_BYTES); /* not of the thread: the task may change its thread */
     struct kin_stats stats;
     char *at;
     int tasks = 0;
 
     pthread_barrier_wait(&meeting->all_in);
-    dump_into(text, sizeof text);
+    EXPECT(text != NULL);
+    dump_into(text, TEXT_BYTES);
     for (at = text; (at = strstr(at, "task ")); at++)
         tasks++;
+    free(text);
     EXPECT_EQ(tasks, 1); /* not the other runtime's */
     EXPECT_EQ(kin_stats_get(&stats), 0);
     EXPECT_EQ(stats.tasks_live, 1);

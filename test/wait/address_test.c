@@ -11,6 +11,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/un.h>
@@ -140,6 +141,70 @@ KIN_TEST(a_path_that_fills_its_room_is_read_no_further, "")
     memcpy(address.bytes, &un, sizeof(un));
     EXPECT_EQ(kin__address_text(&address, text, sizeof(text)), 0);
     EXPECT_EQ(strlen(text), strlen("unix:") + sizeof(un.sun_path));
+}
+
+/* Writes the address of a Unix name of size bytes, and reads it back. */
+static void write_unix(const char *name, size_t size, char text[500])
+{
+    struct sockaddr_un un = {.sun_family = AF_UNIX};
+    struct kin__sockaddr address = {0};
+    struct kin__sockaddr again;
+    memcpy(un.sun_path, name, size);
+    memcpy(address.bytes, &un, sizeof(un));
+    address.size = (uint32_t)(offsetof(struct sockaddr_un, sun_path) + size);
+    EXPECT_EQ(kin__address_text(&address, text, 500), 0);
+    if (size > 1 && name[0] == '\0') {
+        EXPECT_EQ(kin__address_unix(text, &again), 0);
+        EXPECT_EQ(again.size, address.size);
+        EXPECT_EQ(memcmp(again.bytes, address.bytes, address.size), 0);
+    }
+}
+
+/* Goal: no peer can choose a name whose text is that of another one. */
+KIN_TEST(names_that_differ_have_texts_that_differ, "")
+{
+    static const struct {
+        const char *name;
+        size_t size;
+        const char *text;
+    } each[] = {
+        {"\0admin", 6, "unix:@admin"},
+        {"\0admin\0", 7, "unix:@admin\\x00"},
+        {"\0admin\0evil", 11, "unix:@admin\\x00evil"},
+        {"\0admin\\x00evil", 14, "unix:@admin\\x5cx00evil"},
+        {"\0\0admin", 7, "unix:@\\x00admin"},
+        {"\0a\nb\x7f", 5, "unix:@a\\x0ab\\x7f"},
+        {"\0\xc3\xa4", 3, "unix:@\xc3\xa4"},
+        {"\0", 1, "unix:@"},
+        {"", 0, "unix:"},
+        {"@admin", 7, "unix:./@admin"}, /* a path: with the zero behind it, as the system counts */
+        {"/run/a\\x2db", 12, "unix:/run/a\\x2db"},
+    };
+    char text[500];
+    for (size_t i = 0; i < sizeof(each) / sizeof(each[0]); i++) {
+        write_unix(each[i].name, each[i].size, text);
+        EXPECT_STR(text, each[i].text);
+    }
+    char zeros[108] = {0};
+    write_unix(zeros, sizeof(zeros), text); /* the longest text */
+    EXPECT_EQ(strlen(text), strlen("unix:@") + 107 * 4);
+}
+
+/* The number of a link without a name is part of the address. */
+KIN_TEST(a_link_that_is_gone_is_written_by_its_number, "")
+{
+    struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_scope_id = 4000000123u};
+    struct kin__sockaddr address = {.size = sizeof(v6)}, again;
+    struct kin__hostport parts;
+    char text[200];
+    v6.sin6_addr.s6_addr[0] = 0xfe;
+    v6.sin6_addr.s6_addr[1] = 0x80;
+    memcpy(address.bytes, &v6, sizeof(v6));
+    EXPECT_EQ(kin__address_text(&address, text, sizeof(text)), 0);
+    EXPECT_STR(text, "[fe80::%4000000123]:0");
+    EXPECT_EQ(kin__address_split(text, &parts), 0);
+    EXPECT(kin__address_numeric(&parts, &again));
+    EXPECT_EQ(memcmp(again.bytes, address.bytes, sizeof(v6)), 0);
 }
 
 KIN_TEST(random_text_is_refused_or_comes_back, "")

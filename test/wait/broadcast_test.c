@@ -559,3 +559,30 @@ KIN_TEST(every_shortage_of_memory_is_an_answer, "N009")
     kin__plat_fail_after(0, false);
     kin_broadcast_unref(b);
 }
+
+#ifdef KIN_DEBUG
+/* In the hard mode park every wait is published, also one that could end at once. */
+static int read_to_the_end(void *arg)
+{
+    struct kin_broadcast *broadcast;
+    struct kin_subscriber *subscriber;
+    int item = 5, got = 0;
+    (void)arg;
+    EXPECT_EQ(kin_broadcast_create(&broadcast, sizeof(item), 2, KIN_BROADCAST_LAG), 0);
+    EXPECT_EQ(kin_broadcast_subscribe(broadcast, &subscriber), 0);
+    EXPECT_EQ(kin_broadcast_send(broadcast, &item, KIN_NEVER), 0);
+    kin_broadcast_close(broadcast);
+    EXPECT_EQ(kin_broadcast_recv(subscriber, &got, NULL, KIN_NEVER), 0);
+    EXPECT_EQ(got, 5);
+    EXPECT_EQ(kin_broadcast_recv(subscriber, &got, NULL, KIN_NEVER), KIN_CLOSED);
+    kin_subscriber_unref(subscriber);
+    kin_broadcast_unref(broadcast);
+    return 0;
+}
+
+KIN_TEST(who_is_about_to_wait_hears_of_a_close, "CH:5.3")
+{
+    EXPECT_EQ(setenv("KIN_HARD", "park", 1), 0);
+    EXPECT_EQ(kin_run(NULL, read_to_the_end, NULL), 0);
+}
+#endif

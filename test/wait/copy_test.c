@@ -358,20 +358,38 @@ KIN_TEST(what_cannot_be_spliced_is_copied, "")
     EXPECT_EQ(run_reporting(1, copy_to_the_end, NULL, NULL), 0);
 }
 
+/* A file that nobody comes to the end of; its position is how much of it was taken. */
+static int open_endless(void)
+{
+    int file = open_temporary();
+    EXPECT_EQ(ftruncate(file, (off_t)1 << 40), 0);
+    return file;
+}
+
 /* A copy that never waits still lets others run, can be cancelled and has a deadline. */
 static int copy_without_end(void *arg)
 {
     (void)arg;
     int zero = open("/dev/zero", O_RDONLY), null = open("/dev/null", O_WRONLY);
-    struct copying copying = {.to = null, .from = zero};
+    int file = open_endless();
+    struct copying copying = {.to = null, .from = zero}, counted = {.to = null, .from = file};
     KIN_NURSERY(n);
     EXPECT_EQ(kin_spawn(&n, copy_it, &copying), 0);
-    for (int i = 0; i < 3; i++)
+    EXPECT_EQ(kin_spawn(&n, copy_it, &counted), 0);
+    off_t first;
+    while ((first = lseek(file, 0, SEEK_CUR)) == 0) /* ends: the others run, too */
+        EXPECT_EQ(kin_yield(), 0);
+    while (lseek(file, 0, SEEK_CUR) == first) /* ends: as above; the first piece is given then */
         EXPECT_EQ(kin_yield(), 0);
     kin_nursery_cancel(&n, 0);
     EXPECT_EQ(kin_nursery_join(&n, NULL), KIN_CANCELLED);
+    EXPECT_EQ(counted.rc, KIN_CANCELLED);
+    EXPECT_GT(counted.done.given, 0);
+    EXPECT_GE(counted.done.taken, counted.done.given); /* the cancel may come between the two */
+    EXPECT_LE(counted.done.taken, lseek(file, 0, SEEK_CUR));
+    EXPECT_EQ(kin_close(file), 0);
     EXPECT_EQ(copying.rc, KIN_CANCELLED);
-    EXPECT_GT(copying.done.given, 0);
+    EXPECT_GE(copying.done.taken, copying.done.given); /* 0, if the cancel came first */
     struct kin_copied done;
     EXPECT_EQ(kin_copy(null, zero, UINT64_MAX, &done, kin_after(KIN_MS(2))), KIN_TIMEOUT);
     kin_time before = kin_deadline_push(kin_after(KIN_MS(2)));

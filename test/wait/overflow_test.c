@@ -166,8 +166,8 @@ static int do_nothing(void *arg)
 
 static void use_tasks(struct scene *s)
 {
-    struct kin_branch b[2] = {{do_nothing, NULL, {KIN_SEV_OK, 0, 0, 0}},
-                              {do_nothing, NULL, {KIN_SEV_OK, 0, 0, 0}}};
+    struct kin_branch b[2] = {{do_nothing, NULL, {KIN_SEV_OK, 0, 0, 0, ""}},
+                              {do_nothing, NULL, {KIN_SEV_OK, 0, 0, 0, ""}}};
     (void)s;
     kin_ignore(kin_all(b, 2));
     kin_ignore(kin_hedge(b, 2, 1, NULL));

@@ -6,6 +6,7 @@
  */
 #include "wait/in_line.h"
 
+#include "base/text.h"
 #include "wait/mutex.h"
 #include "wait/owner.h"
 
@@ -223,14 +224,27 @@ static int misuse(void *arg)
     kin__owner_misuse("kin_x", "this is how it goes", &arg, kin__owner_of(kin__task_self()));
 }
 
+static int note_owner(void *arg)
+{
+    *(uint64_t *)arg = kin__owner_of(kin__task_self());
+    return 0;
+}
+
 KIN_TEST(misuse_names_call_rule_caller_and_owner, "")
 {
+    char name[64], pattern[128];
+    struct kin__text text;
+    uint64_t owner = 0;
     EXPECT_ABORT("kin: kin_x: this is how it goes; called by task ")
     {
         kin_ignore(run_reporting(1, misuse, NULL, NULL));
     }
-    EXPECT_ABORT("held by task 77, which is over")
+    EXPECT_EQ(run_reporting(1, note_owner, &owner, NULL), 0);
+    kin__text_init(&text, name, sizeof name);
+    kin__task_say_id(&text, owner);
+    snprintf(pattern, sizeof pattern, "held by %s, which is over", name);
+    EXPECT_ABORT(pattern)
     {
-        kin__owner_misuse("kin_x", "this is how it goes", NULL, 77);
+        kin__owner_misuse("kin_x", "this is how it goes", NULL, owner);
     }
 }

@@ -24,7 +24,7 @@ static int keep_bits(void *arg)
     EXPECT_EQ(pipe2(fds, O_NONBLOCK), 0);
     fds[0] = renumber(fds[0], NUMBER_OF_OURS);
     EXPECT_EQ(kin__fd_begin(fds[0], &fd), 0);
-    EXPECT_EQ(kin__fd_prepare(&fd, KIN__READY_READ), 0);
+    EXPECT_EQ(kin__fd_prepare(&fd), 0);
     EXPECT_EQ(write(fds[1], "x", 1), 1);
     struct kin__fd_case one = {fd, KIN__READY_READ};
     int status = 0;
@@ -116,7 +116,7 @@ static int share_an_event(void *arg)
     EXPECT_EQ(pipe2(fds, O_NONBLOCK), 0);
     EXPECT_EQ(kin__fd_begin_try(fds[0], &first.fd), 0);
     EXPECT_EQ(kin__fd_begin_try(fds[0], &second.fd), 0);
-    EXPECT_EQ(kin__fd_prepare(&first.fd, KIN__READY_READ), 0);
+    EXPECT_EQ(kin__fd_prepare(&first.fd), 0);
     EXPECT_EQ(write(fds[1], "xy", 2), 2);
     await_event(&first.fd);
     EXPECT_EQ(kin__fd_begin(fds[0], &late.fd), 0); /* one that may have tried before it began */

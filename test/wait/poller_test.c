@@ -11,6 +11,7 @@
 #include "plat/uring.h"
 #include "wait/poller.h"
 
+#include <stdlib.h>
 #include <kin/io.h>
 #include <kin/net.h>
 
@@ -33,21 +34,11 @@ static int run_with(enum kin_poller poller, unsigned workers, kin_task_fn *fn, v
     return kin_run(&config, fn, arg);
 }
 
-static int do_nothing(void *arg)
+/* Runs fn on one worker and on two. */
+static void run_with_few(kin_task_fn *fn)
 {
-    (void)arg;
-    return 0;
-}
-
-/* Runs fn with a ring, on one worker and on two, or skips the test where there are none. */
-static void run_with_ring(kin_task_fn *fn)
-{
-    int rc = run_with(KIN_POLLER_URING, 1, do_nothing, NULL);
-    if (rc == KIN_UNSUPPORTED)
-        KIN_SKIP("io_uring is refused here");
-    EXPECT_EQ(rc, 0);
-    EXPECT_EQ(run_with(KIN_POLLER_URING, 1, fn, NULL), 0);
-    EXPECT_EQ(run_with(KIN_POLLER_URING, 2, fn, NULL), 0);
+    EXPECT_EQ(run_with(KIN_POLLER_AUTO, 1, fn, NULL), 0);
+    EXPECT_EQ(run_with(KIN_POLLER_AUTO, 2, fn, NULL), 0);
 }
 
 /* ---- which ---- */
@@ -78,7 +69,7 @@ KIN_TEST(the_poller_that_runs_is_told, "")
     if (rc == KIN_UNSUPPORTED)
         return;
     EXPECT_EQ(rc, 0);
-    EXPECT_STR(name, "io_uring");
+    EXPECT_STR(name, "epoll"); /* it is for files */
 }
 
 KIN_TEST(a_poller_that_is_refused_is_refused_by_name_only, "")
@@ -135,33 +126,6 @@ KIN_TEST(what_the_program_closes_is_closed, "")
     }
 }
 
-/* One operation leaves while another is between its preparation and its wait. */
-static int leave_between(void *arg)
-{
-    int fds[2], status = 0;
-    struct kin__fd_case first = {.bit = KIN__READY_READ}, second = first;
-    (void)arg;
-    EXPECT_EQ(pipe2(fds, O_NONBLOCK), 0);
-    EXPECT_EQ(kin__fd_begin_try(fds[0], &first.fd), 0);
-    EXPECT_EQ(kin__fd_begin_try(fds[0], &second.fd), 0);
-    EXPECT_EQ(kin__fd_prepare(&first.fd, KIN__READY_READ), 0);
-    EXPECT_EQ(kin__fd_prepare(&second.fd, KIN__READY_READ), 0); /* relies on the same watch */
-    EXPECT(first.fd.entry->watches[0] != 0);
-    kin__fd_release(&first.fd);
-    bool is_watched = first.fd.entry->watches[0] != 0;
-    EXPECT(is_watched || kin__fd_waitable.try_complete(&second, NULL, &status));
-    kin__fd_release(&second.fd);
-    EXPECT(first.fd.entry->watches[0] == 0);
-    EXPECT_EQ(close(fds[0]), 0);
-    EXPECT_EQ(close(fds[1]), 0);
-    return 0;
-}
-
-KIN_TEST(who_is_about_to_wait_is_watched_for, "")
-{
-    run_with_ring(leave_between);
-}
-
 static int select_behind(void *arg)
 {
     int fds[2];
@@ -181,7 +145,7 @@ static int select_behind(void *arg)
 
 KIN_TEST(a_select_keeps_nothing_open, "")
 {
-    run_with_ring(select_behind);
+    run_with_few(select_behind);
 }
 
 /* ---- closing ---- */
@@ -225,7 +189,7 @@ static int listen_again(void *arg)
 
 KIN_TEST(what_is_closed_while_it_is_watched_is_let_go, "")
 {
-    run_with_ring(listen_again);
+    run_with_few(listen_again);
 }
 
 /* A worker watches, and then runs one task without entering the kernel; the other one closes. */
@@ -289,9 +253,8 @@ static int close_beside(void *arg)
 
 KIN_TEST(a_peer_hears_of_the_end_when_the_close_returns, "")
 {
-    if (run_with(KIN_POLLER_URING, 1, do_nothing, NULL) == KIN_UNSUPPORTED)
-        KIN_SKIP("io_uring is refused here");
-    EXPECT_EQ(run_with(KIN_POLLER_URING, 2, close_beside, NULL), 0);
+    (void)unsetenv("KIN_HARD"); /* one worker computes, and is not replaced */
+    EXPECT_EQ(run_with(KIN_POLLER_AUTO, 2, close_beside, NULL), 0);
 }
 
 /* ---- nothing is lost ---- */
@@ -329,101 +292,13 @@ static int wake_many(void *arg)
     return 0;
 }
 
-KIN_TEST(a_small_ring_serves_many, "")
+KIN_TEST(many_that_are_ready_at_once_are_all_woken, "")
 {
-    break_it((struct kin__uring_faults){.places = 2});
-    run_with_ring(wake_many);
+    EXPECT_EQ(run_with(KIN_POLLER_AUTO, 1, wake_many, NULL), 0);
+    EXPECT_EQ(run_with(KIN_POLLER_AUTO, 2, wake_many, NULL), 0);
 }
 
-static int wake_many_breaking(void *arg)
-{
-    static const int errors[] = {-EAGAIN, -EINTR, -EBUSY};
-    for (unsigned i = 0; i < 3; i++) {
-        break_it((struct kin__uring_faults){.enter = errors[i], .enters = 50});
-        EXPECT_EQ(wake_many(arg), 0);
-    }
-    break_it((struct kin__uring_faults){0});
-    return 0;
-}
-
-KIN_TEST(enters_that_fail_cost_time_only, "")
-{
-    run_with_ring(wake_many_breaking);
-}
-
-/* The kernel had no memory for a result, nobody knows for which. */
-static int lose_results(void *arg)
-{
-    int fds[2];
-    (void)arg;
-    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
-    for (uint32_t i = 1; i <= 5; i++) {
-        KIN_NURSERY(n);
-        EXPECT_EQ(kin_spawn(&n, read_byte, &fds[0]), 0);
-        EXPECT_EQ(kin_spawn(&n, read_byte, &fds[0]), 0);
-        EXPECT_EQ(kin_sleep(kin_after(KIN_MS(1))), 0);
-        break_it((struct kin__uring_faults){.lost = i});
-        EXPECT_EQ(kin_sleep(kin_after(KIN_MS(1))), 0);
-        EXPECT_EQ(write(fds[1], "kk", 2), 2);
-        EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
-    }
-    break_it((struct kin__uring_faults){0});
-    EXPECT_EQ(kin_close(fds[0]), 0);
-    EXPECT_EQ(kin_close(fds[1]), 0);
-    return 0;
-}
-
-KIN_TEST(when_results_are_lost_everybody_tries_again, "")
-{
-    run_with_ring(lose_results);
-}
-
-/* ---- threads and runtimes that end ---- */
-
-static int block_worker(void *arg)
-{
-    atomic_fetch_add((_Atomic int *)arg, 1);
-    usleep(30000);
-    return 0;
-}
-
-static int lose_workers(void *arg)
-{
-    static int fds[8][2];
-    _Atomic int blocked = 0;
-    (void)arg;
-    KIN_NURSERY(n);
-    for (int i = 0; i < 8; i++) {
-        EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fds[i]), 0);
-        EXPECT_EQ(kin_spawn(&n, read_byte, &fds[i][0]), 0);
-    }
-    EXPECT_EQ(kin_sleep(kin_after(KIN_MS(2))), 0);
-    for (int i = 0; i < 4; i++)
-        EXPECT_EQ(kin_spawn(&n, block_worker, (void *)&blocked), 0);
-    await(&blocked, 4);
-    EXPECT_EQ(kin_sleep(kin_after(KIN_MS(60))), 0);
-    for (int i = 0; i < 8; i++)
-        EXPECT_EQ(write(fds[i][1], "k", 1), 1);
-    EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
-    for (int i = 0; i < 8; i++) {
-        EXPECT_EQ(kin_close(fds[i][0]), 0);
-        EXPECT_EQ(kin_close(fds[i][1]), 0);
-    }
-    return 0;
-}
-
-KIN_TEST(watches_outlive_the_threads_that_began_them, "")
-{
-    struct kin_config config = KIN_CONFIG_INIT;
-    config.poller = KIN_POLLER_URING;
-    config.workers = 2;
-    config.workers_max = 6;
-    config.stall_threshold = KIN_MS(1);
-    int rc = kin_run(&config, lose_workers, NULL);
-    if (rc == KIN_UNSUPPORTED)
-        KIN_SKIP("io_uring is refused here");
-    EXPECT_EQ(rc, 0);
-}
+/* ---- several runtimes ---- */
 
 struct shared {
     int fds[2];
@@ -457,11 +332,9 @@ static void *run_short(void *arg)
 KIN_TEST(a_watch_that_ends_with_its_runtime_is_not_missed_by_another, "")
 {
     static const enum kin_poller pollers[][2] = {
-        {KIN_POLLER_URING, KIN_POLLER_URING},
-        {KIN_POLLER_URING, KIN_POLLER_EPOLL},
-        {KIN_POLLER_EPOLL, KIN_POLLER_URING}};
-    if (run_with(KIN_POLLER_URING, 1, do_nothing, NULL) == KIN_UNSUPPORTED)
-        KIN_SKIP("io_uring is refused here");
+        {KIN_POLLER_AUTO, KIN_POLLER_AUTO},
+        {KIN_POLLER_AUTO, KIN_POLLER_EPOLL},
+        {KIN_POLLER_EPOLL, KIN_POLLER_AUTO}};
     for (unsigned i = 0; i < 6; i++) {
         struct shared shared = {.pollers = {pollers[i % 3][0], pollers[i % 3][1]}};
         pthread_t thread;
@@ -503,11 +376,9 @@ static int use_after(void *arg)
 KIN_TEST(a_descriptor_goes_from_one_runtime_to_the_next, "")
 {
     int fds[3] = {-1, -1, -1};
-    if (run_with(KIN_POLLER_URING, 1, do_nothing, NULL) == KIN_UNSUPPORTED)
-        KIN_SKIP("io_uring is refused here");
-    EXPECT_EQ(run_with(KIN_POLLER_URING, 1, leave_open, fds), 0);
-    EXPECT_EQ(run_with(KIN_POLLER_URING, 2, use_after, fds), 0);
-    EXPECT_EQ(run_with(KIN_POLLER_URING, 1, leave_open, fds), 0);
+    EXPECT_EQ(run_with(KIN_POLLER_AUTO, 1, leave_open, fds), 0);
+    EXPECT_EQ(run_with(KIN_POLLER_AUTO, 2, use_after, fds), 0);
+    EXPECT_EQ(run_with(KIN_POLLER_AUTO, 1, leave_open, fds), 0);
     EXPECT_EQ(run_with(KIN_POLLER_EPOLL, 1, use_after, fds), 0);
 }
 
@@ -557,5 +428,29 @@ static int watch_and_spin(void *arg)
 
 KIN_TEST(a_busy_worker_keeps_no_event_back, "")
 {
-    run_with_ring(watch_and_spin);
+    (void)unsetenv("KIN_HARD"); /* one worker computes, and is not replaced */
+    EXPECT_EQ(run_with(KIN_POLLER_AUTO, 2, watch_and_spin, NULL), 0);
+}
+
+static int ask_for_files(void *arg)
+{
+    *(bool *)arg = kin__poll_files() != NULL;
+    return 0;
+}
+
+static int ask_for_files_later(void *arg)
+{
+    EXPECT_EQ(kin__watcher_start(kin__worker_self()->sched), 0);
+    return ask_for_files(arg);
+}
+
+KIN_TEST(the_first_call_on_a_file_goes_the_way_of_all_others, "")
+{
+    bool has_ring = false, has_ring_at_once = false;
+    unsetenv("KIN_POLLER");
+    EXPECT_EQ(run_with(KIN_POLLER_AUTO, 1, ask_for_files_later, &has_ring), 0);
+    EXPECT_EQ(run_with(KIN_POLLER_AUTO, 1, ask_for_files, &has_ring_at_once), 0);
+    EXPECT_EQ(has_ring_at_once, has_ring);
+    if (!has_ring)
+        KIN_SKIP("io_uring is refused here");
 }

@@ -8,6 +8,7 @@
 #include "api/in_runtime.h"
 
 #include "plat/plat.h"
+#include "wait/poll.h"
 #include "wait/process.h"
 
 #include <kin/process.h>
@@ -261,4 +262,30 @@ static int let_a_thread_kill(void *arg)
 KIN_TEST(any_thread_may_kill, "")
 {
     EXPECT_EQ(run_reporting(1, let_a_thread_kill, NULL, NULL), 0);
+}
+
+/* Both pipes are the runtime's own: it knows how they answer, and closes them by its own call. */
+static int look_at_pipes(void *arg)
+{
+    const char *cat[] = {"cat", NULL};
+    struct kin_process_options options = KIN_PROCESS_OPTIONS_INIT;
+    struct kin_process *process;
+    int wstatus;
+    (void)arg;
+    options.in.kind = options.out.kind = KIN_STDIO_PIPE;
+    EXPECT_EQ(kin_process_start(cat, &options, &process), 0);
+    for (int which = 0; which < 2; which++) {
+        const struct kin__fd_entry *entry = kin__fd_find(kin_process_pipe(process, which));
+        EXPECT(entry != NULL);
+        EXPECT(kin__load_relaxed(&entry->state) & KIN__FD_OURS); /* relaxed: constant so far */
+    }
+    EXPECT_EQ(kin_process_close(process, 0), 0);
+    EXPECT_EQ(kin_process_wait(process, &wstatus, KIN_NEVER), 0);
+    EXPECT_EQ(wstatus, 0);
+    return 0;
+}
+
+KIN_TEST(pipes_to_a_process_are_the_runtimes_own, "")
+{
+    EXPECT_EQ(kin_run(NULL, look_at_pipes, NULL), 0);
 }

@@ -39,7 +39,8 @@ static int in_world(void *arg)
     write_file(conf, "search lan.test\noptions timeout:%u attempts:1\nnameserver 127.0.0.1#%u\n",
                patience, server.port);
     write_file(hosts, "192.0.2.77 printer printer.lan.test\n2001:db8::77 printer\n"
-                      "192.0.2.78 only4\n10.9.9.9 localhost fake.localhost\n");
+                      "192.0.2.78 only4\n192.0.2.79 attic-zebra\n"
+                      "10.9.9.9 localhost fake.localhost\n");
     KIN_NURSERY(n);
     dns_serve(&n, &server);
     int rc = body(arg);
@@ -87,6 +88,8 @@ static int ask_all_sources(void *arg)
     expect_both(out, "[::1]:80", "127.0.0.1:80");
     EXPECT_EQ(kin_resolve("fake.localhost", out, 16, 0), 2);
     expect_both(out, "::1", "127.0.0.1");
+    EXPECT_EQ(kin_resolve("ATTIC-ZEBRA", out, 16, KIN_NEVER), 1); /* from A to Z */
+    EXPECT_STR(out[0], "192.0.2.79");
     EXPECT_EQ(kin_resolve("Printer", out, 16, KIN_NEVER), 2);
     expect_both(out, "2001:db8::77", "192.0.2.77");
     EXPECT_EQ(kin_resolve("printer.", out, 16, KIN_NEVER), 2);

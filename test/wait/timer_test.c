@@ -7,10 +7,12 @@
 #include "kin_test.h"
 
 #include "base/lock.h"
+#include "base/rng.h"
 #include "park/park.h"
 #include "sched/sched.h"
 #include "wait/timer.h"
 
+#include <kin/blocking.h>
 #include <kin/kin.h>
 
 #include <errno.h>
@@ -86,7 +88,6 @@ struct order {
     kin_time step;
     unsigned log[SLEEPERS];
     unsigned count;
-    unsigned parked;
 };
 
 struct sleeper {
@@ -99,17 +100,22 @@ static int sleep_and_log(void *arg)
     struct sleeper *sleeper = arg;
     struct order *order = sleeper->order;
     kin_time deadline = order->start + order->step * (int64_t)sleeper->number;
-    order->parked++;
     EXPECT_EQ(kin_sleep(deadline), 0);
     EXPECT_GE(kin_now(), deadline);
     order->log[order->count++] = sleeper->number;
     return 0;
 }
 
-/* Whether all were asleep before the first deadline; a slow machine gets another, longer chance. */
-static bool was_in_time(const struct order *order)
+/* Lets them fall asleep. Whether all were before the first deadline; a slow machine gets another,
+ * longer chance. */
+static bool was_in_time(const struct order *order, unsigned sleepers)
 {
-    return order->parked == SLEEPERS && kin_now() < order->start;
+    struct kin_stats stats;
+    do { /* ends: they run and park, or it is too late */
+        EXPECT_EQ(kin_yield(), 0);
+        EXPECT_EQ(kin_stats_get(&stats), 0);
+    } while (stats.timers < sleepers && kin_now() < order->start);
+    return stats.timers == sleepers && kin_now() < order->start;
 }
 
 static void expect_order(const struct order *order)
@@ -130,9 +136,7 @@ static int sleep_sort(void *arg)
         sleepers[i] = (struct sleeper){order, i * 37 % SLEEPERS};
         EXPECT_EQ(kin_spawn(&n, sleep_and_log, &sleepers[i]), 0);
     }
-    while (order->parked < SLEEPERS) /* ends: they run and park */
-        EXPECT_EQ(kin_yield(), 0);
-    int in_time = was_in_time(order);
+    int in_time = was_in_time(order, SLEEPERS);
     EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
     return in_time;
 }
@@ -171,9 +175,7 @@ static int sleep_sort_late(void *arg)
         sleepers[i] = (struct sleeper){order, i * 37 % SLEEPERS};
         EXPECT_EQ(kin_spawn(&n, sleep_and_log, &sleepers[i]), 0);
     }
-    while (order->parked < SLEEPERS) /* ends: they run and park */
-        EXPECT_EQ(kin_yield(), 0);
-    int in_time = was_in_time(order);
+    int in_time = was_in_time(order, SLEEPERS);
     while (kin_now() < order->start + order->step * SLEEPERS + KIN_MS(1))
         continue; /* busy, without a word to the scheduler */
     for (unsigned i = 0; order->count < SLEEPERS && i < 100000; i++)
@@ -186,6 +188,44 @@ KIN_TEST(sleepers_that_are_due_at_once_wake_in_the_order_of_their_deadlines, "T0
 {
     for (uint64_t seed = 0; seed < 8; seed++)
         expect_sorted(seed, KIN_US(50), sleep_sort_late);
+}
+
+/* Two whose time comes while the lone worker looks for work from outside, as it does after some has
+ * come: then it is idle itself, and there is nobody else to keep something for. */
+static int nothing_to_do(void *arg)
+{
+    (void)arg;
+    return 0;
+}
+
+static int sleep_while_it_looks(void *arg)
+{
+    struct kin__rng rng;
+    (void)arg;
+    kin__rng_init(&rng, kin_test_seed(), 0);
+    for (uint64_t i = 0; kin_test_goes_on(i, 1000 / kin_test_scale()); i++) {
+        struct order order = {.step = 1};
+        struct sleeper sleepers[] = {{&order, 1}, {&order, 0}};
+        KIN_NURSERY(n);
+        EXPECT_EQ(kin_blocking(nothing_to_do, NULL, NULL, KIN_NEVER), 0);
+        order.start = kin_after((int64_t)kin__rng_below(&rng, 200000));
+        EXPECT_EQ(kin_spawn(&n, sleep_and_log, &sleepers[0]), 0);
+        EXPECT_EQ(kin_spawn(&n, sleep_and_log, &sleepers[1]), 0);
+        bool in_time = was_in_time(&order, 2);
+        EXPECT_EQ(kin_nursery_join(&n, NULL), 0);
+        EXPECT_EQ(order.count, 2);
+        if (in_time)
+            EXPECT_EQ(order.log[0], 0);
+    }
+    return 0;
+}
+
+KIN_TEST(sleepers_wake_in_order_while_their_worker_looks_for_work, "T086 D044")
+{
+    struct kin_config config = KIN_CONFIG_INIT;
+    config.workers = 1;
+    config.stall_threshold = KIN_NEVER; /* a slow machine must not change the order */
+    EXPECT_EQ(kin_run(&config, sleep_while_it_looks, NULL), 0);
 }
 
 /* ---- cancellation ---- */
@@ -547,4 +587,46 @@ KIN_TEST(timers_of_a_retired_worker_fire_while_the_others_are_blocked, "C7 WK:6.
     EXPECT_EQ(run_with(1, retire_and_block, &stuck), 0);
     close(stuck.pipe[0]);
     close(stuck.pipe[1]);
+}
+
+/* ---- timers that nobody waits for ---- */
+
+static atomic_uint fired;
+
+static void note_fired(void *object, uint64_t name)
+{
+    EXPECT_PTR(object, &fired);
+    EXPECT_EQ(name, 77);
+    atomic_fetch_add(&fired, 1);
+}
+
+/* A thread that is no worker arms a timer of the runtime. */
+static void *arm_from_outside(void *arg)
+{
+    static struct kin__timer timer;
+    kin__timer_init(&timer, KIN_NEVER);
+    timer.fire = note_fired;
+    timer.object = &fired;
+    timer.name = 77;
+    kin__timer_arm(&timer, arg, kin_after(KIN_MS(1)));
+    return NULL;
+}
+
+static int await_the_timer(void *arg)
+{
+    pthread_t thread;
+    (void)arg;
+    EXPECT_EQ(pthread_create(&thread, NULL, arm_from_outside, kin__worker_self()->sched), 0);
+    while (atomic_load(&fired) == 0) /* ends: or the alarm does */
+        EXPECT_EQ(kin_yield(), 0);
+    EXPECT_EQ(pthread_join(thread, NULL), 0);
+    EXPECT_EQ(atomic_load(&fired), 1);
+    return 0;
+}
+
+KIN_TEST(a_thread_outside_may_arm_a_timer_of_a_runtime, "G068")
+{
+    EXPECT_EQ(run_with(1, await_the_timer, NULL), 0);
+    atomic_store(&fired, 0);
+    EXPECT_EQ(run_with(2, await_the_timer, NULL), 0);
 }

@@ -29,6 +29,7 @@ static struct kin__files *ring_here(void)
 static int look_for_ring(void *arg)
 {
     *(bool *)arg = kin__poll_files() != NULL;
+    kin__files_patience(INT64_MAX / 4); /* these calls take as long as the test likes */
     return 0;
 }
 
@@ -412,6 +413,35 @@ KIN_TEST(who_polls_since_before_the_ring_takes_its_results, "F4 C7")
     config.workers_max = 1; /* nobody takes its place */
     atomic_store(&hold.ring, -1);
     EXPECT_EQ(kin_run(&config, make_ring_late, NULL), 0);
+}
+
+/* ---- calls that do not begin ---- */
+
+static int give_back(void *arg)
+{
+    int fds[2];
+    char byte = '-';
+    int64_t result = -1;
+    struct kin__uring_call call = {.verb = KIN__URING_READ, .size = 1, .address = (uintptr_t)&byte};
+    (void)arg;
+    EXPECT_EQ(pipe(fds), 0);
+    call.fd = fds[0];
+    kin__files_patience(KIN_MS(1));
+    EXPECT(!kin__files_perform(ring_here(), &call, &result));
+    kin__files_patience(INT64_MAX / 4);
+    EXPECT_EQ(result, -1);
+    EXPECT_EQ(write(fds[1], "k", 1), 1);
+    EXPECT_EQ(byte, '-'); /* it is nobody's any more */
+    EXPECT_EQ(read(fds[0], &byte, 1), 1);
+    EXPECT_EQ(byte, 'k');
+    EXPECT_EQ(close(fds[0]), 0);
+    EXPECT_EQ(close(fds[1]), 0);
+    return 0;
+}
+
+KIN_TEST(a_call_without_a_result_is_asked_back_and_somebody_else_does_it, "")
+{
+    run_with_ring(give_back);
 }
 
 KIN_TEST(without_memory_there_is_no_ring_and_nothing_is_left, "")

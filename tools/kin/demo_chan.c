@@ -47,8 +47,7 @@ static int serve(void *arg)
     }
     table->ns = kin_now() - start;
     kin_chan_close(table->there);
-    int joined = kin_nursery_join(&n, NULL);
-    return rc < 0 ? rc : joined;
+    return kin_nursery_end(&n, rc);
 }
 
 /* ---- a pipeline: each stage adds one, the last one adds up ---- */
@@ -106,9 +105,9 @@ static int flow(void *arg)
     }
     while (rc == 0 && (rc = kin_chan_recv(pipeline->chans[STAGES - 1], &number, KIN_NEVER)) == 0)
         pipeline->sum += number;
-    int joined = kin_nursery_join(&n, NULL);
+    rc = kin_nursery_end(&n, rc == KIN_CLOSED ? 0 : rc); /* closed: all numbers are there */
     pipeline->ns = kin_now() - start;
-    return rc == KIN_CLOSED ? joined : rc;
+    return rc;
 }
 
 /* ---- a select: whoever has something is served ---- */
@@ -183,9 +182,7 @@ static int attend_all(void *arg)
     }
     if (rc == 0)
         rc = kin_event_wait(&counter->is_empty, KIN_NEVER);
-    if (rc < 0)
-        return rc;
-    rc = kin_nursery_join(&n, NULL);
+    rc = kin_nursery_end(&n, rc);
     counter->ns = kin_now() - start;
     return rc;
 }

@@ -60,9 +60,7 @@ static int grow(void *arg)
     KIN_NURSERY(n, .name = "branch");
     for (unsigned i = 0; i < WIDTH && rc == 0; i++)
         rc = kin_spawn(&n, grow, &child);
-    int joined = kin_nursery_join(&n, NULL);
-    /* a branch that the deadline finds growing has no more children: that is no failure */
-    return rc < 0 && rc != KIN_NOSCOPE ? rc : joined == KIN_TIMEOUT ? KIN_CANCELLED : joined;
+    return kin_nursery_end(&n, rc); /* KIN_CANCELLED: the deadline found the branch growing */
 }
 
 static int grow_until(void *arg)
@@ -73,9 +71,7 @@ static int grow_until(void *arg)
     kin_time deadline = kin_after(KIN_MS(200));
     int rc = kin_spawn(&n, grow, &root);
 
-    if (rc < 0)
-        return rc;
-    rc = kin_nursery_join(&n, NULL);
+    rc = kin_nursery_end(&n, rc);
     tree->late_ns = kin_now() - deadline;
     return rc == KIN_TIMEOUT ? 0 : rc < 0 ? rc : KIN_ORPHAN;
 }
@@ -159,7 +155,7 @@ static int feed_hog(void *arg)
     options.name = "hog";
     options.budget.ops = HOG_OPS;
     int rc = kin_spawn_with(&n, &options, eat, arg, 0, NULL);
-    return rc < 0 ? rc : kin_nursery_join(&n, NULL);
+    return kin_nursery_end(&n, rc);
 }
 
 static int live_together(void *arg)
@@ -170,7 +166,7 @@ static int live_together(void *arg)
 
     for (unsigned i = 0; i < NEIGHBOURS && rc == 0; i++)
         rc = kin_spawn_copy(&n, tick, KIN_ARGS(struct neighbour, farm, i));
-    return rc < 0 ? rc : kin_nursery_join(&n, NULL);
+    return kin_nursery_end(&n, rc);
 }
 
 static int compare_ns(const void *left, const void *right)

@@ -99,11 +99,11 @@ static int park_many(void *arg)
     kin_time start = kin_now();
     int rc = spawn_all(many, &n);
     if (rc < 0)
-        return rc;
+        return kin_nursery_end(&n, rc);
     many->spawned_ns = kin_now() - start;
     rc = wait_until_parked(many);
     if (rc < 0)
-        return rc;
+        return kin_nursery_end(&n, rc);
     many->parked_ns = kin_now() - start;
     many->parked_bytes = machine_used_bytes();
 

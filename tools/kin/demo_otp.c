@@ -91,7 +91,7 @@ static int work_at_desk(void *arg)
         rc = replace_clerk();
     if (rc == 0)
         rc = kin_server_stop(supervisor, 0, KIN_NEVER);
-    return rc < 0 ? rc : kin_nursery_join(&n, NULL);
+    return kin_nursery_end(&n, rc);
 }
 
 int demo_servers(const struct tour *tour)

@@ -68,11 +68,11 @@ static int run_company(void *arg)
     while (rc == 0 && atomic_load(&company->answered) < company->programs)
         rc = kin_sleep(kin_after(KIN_US(200))); /* ends: if one fails the sleep does, too */
     if (rc < 0)
-        return kin_nursery_join(&n, NULL) < 0 ? rc : KIN_PANICKED;
+        return kin_nursery_end(&n, rc);
     company->started_ns = kin_now() - start;
     start = kin_now();
     if (kill(getpid(), SIGTERM) != 0) /* as a service manager would */
-        return -errno;
+        return kin_nursery_end(&n, -kin_errno());
     rc = kin_nursery_join(&n, NULL);
     company->stopped_ns = kin_now() - start;
     return rc == KIN_CANCELLED ? 0 : rc < 0 ? rc : KIN_ORPHAN;
@@ -92,7 +92,7 @@ int demo_processes(const struct tour *tour)
         return rc;
     if (atomic_load(&company.reaped) != company.programs)
         return demo_wrong("not every task came to its end", KIN_ORPHAN);
-    if (waitpid(-1, NULL, WNOHANG) != -1 || errno != ECHILD)
+    if (waitpid(-1, NULL, WNOHANG) != -1 || kin_errno() != ECHILD)
         return demo_wrong("a process was left behind", KIN_ORPHAN);
     print_figure("programs at the same time", "%u, all had answered after %s", company.programs,
                  text_ns((double)company.started_ns));

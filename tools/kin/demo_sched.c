@@ -67,14 +67,13 @@ static int take_turns(void *arg)
     struct player players[CROWD];
     KIN_NURSERY(n);
 
-    for (unsigned i = 0; i < turns->players; i++) {
+    int rc = 0;
+    for (unsigned i = 0; i < turns->players && rc == 0; i++) {
         players[i] = (struct player){turns, i};
-        int rc = kin_spawn(&n, turns->fn, &players[i]);
-        if (rc < 0)
-            return rc;
+        rc = kin_spawn(&n, turns->fn, &players[i]);
     }
     kin_time start = kin_now();
-    int rc = kin_nursery_join(&n, NULL);
+    rc = kin_nursery_end(&n, rc);
     turns->ns = kin_now() - start;
     return rc;
 }
@@ -102,8 +101,7 @@ static int spawn_and_join(void *arg)
     for (unsigned i = 0; i < spawns->count; i++) {
         KIN_NURSERY(n);
         int rc = kin_spawn(&n, count_one, &spawns->done);
-        if (rc == 0)
-            rc = kin_nursery_join(&n, NULL);
+        rc = kin_nursery_end(&n, rc);
         if (rc < 0)
             return rc;
     }
@@ -162,9 +160,7 @@ static int fib(void *arg)
     int rc = kin_spawn(&n, fib, &larger);
     if (rc == 0)
         rc = fib(&smaller);
-    if (rc < 0)
-        return rc;
-    rc = kin_nursery_join(&n, NULL);
+    rc = kin_nursery_end(&n, rc);
     self->value = larger.value + smaller.value;
     return rc;
 }
@@ -230,14 +226,13 @@ static int sleep_all(void *arg)
     uint32_t random = 1;
     KIN_NURSERY(n, .name = "night");
 
-    for (unsigned i = 0; i < night->count; i++) {
+    int rc = 0;
+    for (unsigned i = 0; i < night->count && rc == 0; i++) {
         random = random * 1664525u + 1013904223u;
         int64_t duration = (int64_t)((double)random / 4294967296.0 * (double)night->longest);
-        int rc = kin_spawn_copy(&n, sleep_once, KIN_ARGS(struct sleeper, night, i, duration));
-        if (rc < 0)
-            return rc;
+        rc = kin_spawn_copy(&n, sleep_once, KIN_ARGS(struct sleeper, night, i, duration));
     }
-    return kin_nursery_join(&n, NULL);
+    return kin_nursery_end(&n, rc);
 }
 
 static int compare_ns(const void *left, const void *right)
@@ -326,9 +321,7 @@ static int cross_street(void *arg)
     street->back_at = kin_now();
     for (unsigned i = 0; rc == 0 && i < street->walkers; i++)
         rc = kin_spawn(&n, walk, street);
-    if (rc < 0)
-        return rc;
-    rc = kin_nursery_join(&n, NULL);
+    rc = kin_nursery_end(&n, rc);
     street->over_at = kin_now();
     kin_ignore(kin_stats_get(&street->stats));
     return rc;

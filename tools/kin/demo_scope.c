@@ -45,14 +45,13 @@ static int take_census(void *arg)
     struct slice slices[SLICES];
     KIN_NURSERY(n, .name = "census");
 
-    for (unsigned i = 0; i < SLICES; i++) {
+    int rc = 0;
+    for (unsigned i = 0; i < SLICES && rc == 0; i++) {
         unsigned width = census->below / SLICES;
         slices[i] = (struct slice){i * width, (i + 1) * width, 0};
-        int rc = kin_spawn(&n, count_primes, &slices[i]);
-        if (rc < 0)
-            return rc;
+        rc = kin_spawn(&n, count_primes, &slices[i]);
     }
-    int rc = kin_nursery_join(&n, NULL);
+    rc = kin_nursery_end(&n, rc);
     for (unsigned i = 0; i < SLICES; i++)
         census->primes += slices[i].primes;
     kin_ignore(kin_stats_get(&census->stats));
@@ -139,9 +138,7 @@ static int give_party(void *arg)
     int rc = kin_spawn(&n, fail_when_all_sleep, party);
     for (unsigned i = 0; rc == 0 && i < party->guests; i++)
         rc = kin_spawn(&n, wait_for_ever, party);
-    if (rc < 0)
-        return rc;
-    rc = kin_nursery_join(&n, NULL);
+    rc = kin_nursery_end(&n, rc);
     party->joined_at = kin_now();
     return rc;
 }
@@ -228,7 +225,7 @@ static int have_accident(void *arg)
     if (rc == 0)
         rc = kin_spawn_with(&n, &options, dive_too_deep, NULL, 0, NULL);
     if (rc < 0)
-        return rc;
+        return kin_nursery_end(&n, rc);
     rc = kin_nursery_join(&n, &accident->how);
     return rc == KIN_OVERFLOW ? 0 : rc < 0 ? rc : KIN_PANICKED;
 }

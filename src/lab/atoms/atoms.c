@@ -23,6 +23,8 @@ _Noreturn void kin__atoms_fail(const char *oracle, int status, const char *where
         kin__trail_text(text);
     a->has_failed = true;
     a->is_folded = a->is_peeking = false;
+    if (a->phase == KIN__ATOMS_IDLE)
+        kin__escape_raw(a->outside, 0);
     kin__flows_leave();
 }
 
@@ -35,7 +37,7 @@ void kin_atoms_assert(bool ok, const char *what)
         return;
     if (a->phase != KIN__ATOMS_IDLE)
         kin__atoms_fail("assert", KIN_PANICKED, what, what);
-    KIN__CHECK(a->engine != NULL, "house: kin_atoms_assert is for runs");
+    KIN__HOUSE(a->engine != NULL, "kin_atoms_assert is for runs");
     kin__engine_fail(a->engine, "assert", KIN_PANICKED, what, what); /* begin, or the end */
     a->has_failed = true;
 }
@@ -50,7 +52,7 @@ unsigned kin_atoms_choose(unsigned n, const char *label)
 unsigned kin_atoms_spawn(const char *name, void (*fn)(void *arg), void *arg)
 {
     bool was_inside = kin__atoms.is_inside;
-    KIN__CHECK(kin__atoms.engine != NULL, "house: threads are started in a run");
+    KIN__HOUSE(kin__atoms.engine != NULL, "threads are started in a run");
     kin__atoms.is_inside = true;
     unsigned number = kin__flow_start(name, fn, arg);
     kin__atoms.is_inside = was_inside;
@@ -101,6 +103,29 @@ static void report_deadlock(void)
     a->has_failed = a->has_failed || where.len;
 }
 
+/* Calls begin or end, which may fail the run from any depth. */
+struct outside {
+    void (*fn)(void *arg);
+    void *arg;
+};
+
+static int call_now(void *pass)
+{
+    const struct outside *call = pass;
+    kin__atoms.is_inside = false;
+    call->fn(call->arg);
+    return 0;
+}
+
+static void call_outside(const char *name, void (*fn)(void *arg), void *arg)
+{
+    struct outside call = {fn, arg};
+    kin__atoms.outside_name = name;
+    (void)kin__call_raw(&kin__atoms.outside, call_now, &call);
+    kin__atoms.outside = NULL;
+    kin__atoms.is_inside = true;
+}
+
 static int run_once(void (*begin)(void *arg), void (*end)(void *arg), void *arg)
 {
     struct kin__atoms *a = &kin__atoms;
@@ -115,13 +140,13 @@ static int run_once(void (*begin)(void *arg), void (*end)(void *arg), void *arg)
         rc = kin__flows_begin();
     if (rc < 0)
         return rc;
-    begin(arg);
+    call_outside("begin", begin, arg);
     if (!a->has_failed)
         kin__flows_run();
     if (!a->has_failed && !a->has_stopped && !kin__engine_is_over(a->engine))
         report_deadlock();
     if (!a->has_failed && !a->has_stopped && !kin__engine_is_over(a->engine) && end)
-        end(arg);
+        call_outside("end", end, arg);
     return 0;
 }
 
@@ -205,10 +230,13 @@ int kin_atoms_run(const struct kin_atoms_config *config, void (*begin)(void *arg
         return report->status = status;
     kin__context_adopt(&a->flows[0].context);
     kin__trail_begin();
+    kin__wild_begin();
     while (status == 0 && kin__engine_begin(a->engine)) {
         status = run_once(begin, end, arg);
         kin__engine_end(a->engine);
     }
+    kin__wild_end();
+    a->is_inside = false;
     fill_report(kin__engine_result(a->engine), report);
     if (report->oracle && a->config.save_file)
         kin_ignore(kin__engine_save(a->engine, a->config.save_file));

@@ -99,6 +99,7 @@ struct kin__flow {
     unsigned joined;            /* JOINS: whose end */
     void *local;                /* what the cell of kin_atoms_local holds while it runs */
     char *stack;                /* low end; stays from run to run */
+    uintptr_t pc;               /* of its atomic access that is under way */
 
     struct kin__known known;
     struct kin__known released;   /* as of its last release fence */
@@ -133,10 +134,24 @@ struct kin__atoms {
     struct kin__flow flows[KIN__ATOMS_THREADS];
     struct kin__flow *by_actor[2 * KIN__ATOMS_THREADS];
     uint64_t stores; /* of this run */
+    uintptr_t region; /* where the blocks of a run are; 0: there are none yet */
+    void *outside;   /* begin or end is being called: the way out of it; else NULL */
+    const char *outside_name;
     struct kin__clock fenced; /* what the fences of the total order have shown each other */
     void **local; /* the cell of kin_atoms_local */
 };
 extern struct kin__atoms kin__atoms;
+
+/* ---- wild.c ---- */
+
+/* From here until the end a fault of a run is a failure of the run. */
+void kin__wild_begin(void);
+void kin__wild_end(void);
+
+/* What must hold so that a run can be made at all: else the process ends, as for KIN__CHECK. */
+_Noreturn void kin__atoms_house(const char *condition, const char *rule, const char *function);
+#define KIN__HOUSE(condition, rule)                                                                \
+    (KIN__LIKELY(condition) ? (void)0 : kin__atoms_house(#condition, "house: " rule, __func__))
 
 /* ---- threads.c ---- */
 
@@ -261,8 +276,19 @@ _Noreturn void kin__atoms_fail(const char *oracle, int status, const char *where
 
 /* ---- blocks.c: the memory of a run ---- */
 
+#define KIN__ATOMS_REGION ((size_t)16 << 20)
+
 void kin__blocks_begin(void);
 /* Which block of the run an address is in, and where in it; false: in none. */
 bool kin__block_find(uintptr_t address, unsigned *block, size_t *offset);
+/* An access to the region fails the run unless it is to one block; and to one that lives, where
+ * races are not looked for. */
+void kin__block_access(uintptr_t address, size_t size, uintptr_t pc);
+
+static inline void kin__block_look(uintptr_t address, size_t size, uintptr_t pc)
+{
+    if (KIN__UNLIKELY(address - kin__atoms.region < KIN__ATOMS_REGION))
+        kin__block_access(address, size, pc);
+}
 
 #endif

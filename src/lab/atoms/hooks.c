@@ -5,7 +5,8 @@
  *
  * Atomics of 1 to 8 bytes go to order.c. Those of 16 bytes, which only gcc hands over, are made to
  * memory at once under every kind of memory; what they order is what they say. Plain accesses go to
- * races.c, and so do copies by memcpy and its kin when the program is linked with --wrap for them.
+ * races.c, and so do copies by memcpy and its kin when the program is linked with --wrap for them:
+ * also in the forms that -D_FORTIFY_SOURCE makes of them, which check the size of the target.
  */
 #include "lab/atoms/hooks.h"
 
@@ -20,7 +21,10 @@ static inline void plain(const volatile void *memory, size_t size, unsigned kind
 {
     struct kin__atoms *a = &kin__atoms;
     uintptr_t address = (uintptr_t)memory;
-    if (a->phase == KIN__ATOMS_IDLE || a->is_peeking || a->is_inside || memory == (void *)a->local)
+    if (a->is_peeking || a->is_inside || memory == (void *)a->local)
+        return;
+    kin__block_look(address, size, pc);
+    if (a->phase == KIN__ATOMS_IDLE)
         return;
     a->is_inside = true;
     if (KIN__UNLIKELY(a->config.plain_points)) {
@@ -162,14 +166,52 @@ void *__wrap_memset(void *to, int value, size_t size)
     return __real_memset(to, value, size);
 }
 
+void *__real___memcpy_chk(void *to, const void *from, size_t size, size_t room)
+    __attribute__((weak));
+void *__real___memmove_chk(void *to, const void *from, size_t size, size_t room)
+    __attribute__((weak));
+void *__real___memset_chk(void *to, int value, size_t size, size_t room) __attribute__((weak));
+
+/* Whether the copy fits is asked first: one that does not ends in the library. */
+void *__wrap___memcpy_chk(void *to, const void *from, size_t size, size_t room)
+{
+    if (size <= room)
+        copies(to, from, size, PC);
+    return __real___memcpy_chk(to, from, size, room);
+}
+
+void *__wrap___memmove_chk(void *to, const void *from, size_t size, size_t room)
+{
+    if (size <= room)
+        copies(to, from, size, PC);
+    return __real___memmove_chk(to, from, size, room);
+}
+
+void *__wrap___memset_chk(void *to, int value, size_t size, size_t room)
+{
+    if (size && size <= room)
+        plain(to, size, KIN__ACCESS_WRITE, PC);
+    return __real___memset_chk(to, value, size, room);
+}
+
 /* ---- atomics ---- */
 
 /* What happens between the two is the world's: copies that it makes itself are nobody's. */
-static inline bool enter(void)
+static inline bool enter(uintptr_t pc)
 {
     bool was_inside = kin__atoms.is_inside;
     kin__atoms.is_inside = true;
+    if (KIN__LIKELY(kin__atoms.current != NULL)) /* outside of any run memory is memory */
+        kin__atoms.current->pc = pc;
     return was_inside;
+}
+
+/* The same for an access to memory. */
+static inline bool enter_at(uintptr_t address, size_t size, uintptr_t pc)
+{
+    if (!kin__atoms.is_peeking)
+        kin__block_look(address, size, pc);
+    return enter(pc);
 }
 
 static inline void leave(bool was_inside)
@@ -179,7 +221,7 @@ static inline void leave(bool was_inside)
 
 static inline uint64_t load(uintptr_t address, uint32_t size, int order, uintptr_t pc)
 {
-    bool was_inside = enter();
+    bool was_inside = enter_at(address, size, pc);
     uint64_t value = kin__atoms_load(address, size, ORDER(order), pc);
     leave(was_inside);
     return value;
@@ -187,7 +229,7 @@ static inline uint64_t load(uintptr_t address, uint32_t size, int order, uintptr
 
 static inline void store(uintptr_t address, uint32_t size, uint64_t value, int order, uintptr_t pc)
 {
-    bool was_inside = enter();
+    bool was_inside = enter_at(address, size, pc);
     kin__atoms_store(address, size, value, ORDER(order), pc);
     leave(was_inside);
 }
@@ -195,7 +237,7 @@ static inline void store(uintptr_t address, uint32_t size, uint64_t value, int o
 static inline uint64_t update(uintptr_t address, uint32_t size, enum kin__update kind,
                               uint64_t value, int order, uintptr_t pc)
 {
-    bool was_inside = enter();
+    bool was_inside = enter_at(address, size, pc);
     uint64_t old = kin__atoms_update(address, size, kind, value, ORDER(order), pc);
     leave(was_inside);
     return old;
@@ -204,7 +246,7 @@ static inline uint64_t update(uintptr_t address, uint32_t size, enum kin__update
 static inline uint64_t cas(uintptr_t address, uint32_t size, uint64_t expected, uint64_t desired,
                            int orders, uintptr_t pc)
 {
-    bool was_inside = enter();
+    bool was_inside = enter_at(address, size, pc);
     uint64_t old = kin__atoms_cas(address, size, expected, desired, orders & 7, orders >> 3, pc);
     leave(was_inside);
     return old;
@@ -264,7 +306,7 @@ ATOMIC(64)
 
 void __tsan_atomic_thread_fence(int order)
 {
-    bool was_inside = enter();
+    bool was_inside = enter(PC);
     kin__atoms_fence(ORDER(order), PC);
     leave(was_inside);
 }
@@ -283,7 +325,7 @@ void __tsan_atomic_signal_fence(int order)
 static kin__wide update_wide(volatile kin__wide *atomic, enum kin__update kind, kin__wide value,
                              const kin__wide *expected, int orders, uintptr_t pc)
 {
-    bool was_inside = enter();
+    bool was_inside = enter_at((uintptr_t)atomic, 16, pc);
     kin__atoms_wide_begin();
     kin__wide old = *atomic;
     bool writes = !expected || old == *expected;
@@ -296,7 +338,7 @@ static kin__wide update_wide(volatile kin__wide *atomic, enum kin__update kind, 
 
 kin__wide __tsan_atomic128_load(const volatile kin__wide *atomic, int order)
 {
-    bool was_inside = enter();
+    bool was_inside = enter_at((uintptr_t)atomic, 16, PC);
     kin__atoms_wide_begin();
     kin__wide value = *atomic;
     kin__atoms_wide_end((uintptr_t)atomic, true, false, ORDER(order), PC);
@@ -306,7 +348,7 @@ kin__wide __tsan_atomic128_load(const volatile kin__wide *atomic, int order)
 
 void __tsan_atomic128_store(volatile kin__wide *atomic, kin__wide value, int order)
 {
-    bool was_inside = enter();
+    bool was_inside = enter_at((uintptr_t)atomic, 16, PC);
     kin__atoms_wide_begin();
     *atomic = value;
     kin__atoms_wide_end((uintptr_t)atomic, false, true, ORDER(order), PC);

@@ -34,6 +34,9 @@ KIN_API void *__tsan_memset(void *to, int value, size_t size);
 KIN_API void *__wrap_memcpy(void *to, const void *from, size_t size);
 KIN_API void *__wrap_memmove(void *to, const void *from, size_t size);
 KIN_API void *__wrap_memset(void *to, int value, size_t size);
+KIN_API void *__wrap___memcpy_chk(void *to, const void *from, size_t size, size_t room);
+KIN_API void *__wrap___memmove_chk(void *to, const void *from, size_t size, size_t room);
+KIN_API void *__wrap___memset_chk(void *to, int value, size_t size, size_t room);
 
 KIN_API void __tsan_atomic_thread_fence(int order);
 KIN_API void __tsan_atomic_signal_fence(int order);

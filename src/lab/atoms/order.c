@@ -70,7 +70,7 @@ static void grow(void)
     uint32_t size = places_size;
     places_size = size ? size * 2 : PLACES_FIRST;
     places = kin__heap_alloc(places_size * sizeof(*places));
-    KIN__CHECK(places != NULL, "house: memory for the places of a run");
+    KIN__HOUSE(places != NULL, "memory for the places of a run");
     for (uint32_t i = 0; i < size; i++) {
         if (old[i].run != run) {
             kin__heap_free(old[i].stores);
@@ -141,7 +141,7 @@ static struct written *insert(struct place *place, uint32_t at)
     if (place->count == place->room) {
         uint32_t room = place->room ? place->room * 2 : STORES_FIRST;
         struct written *stores = kin__heap_alloc(room * sizeof(*stores));
-        KIN__CHECK(stores != NULL, "house: memory for the stores of a run");
+        KIN__HOUSE(stores != NULL, "memory for the stores of a run");
         if (place->count)
             memcpy(stores, place->stores, place->count * sizeof(*stores));
         kin__heap_free(place->stores);

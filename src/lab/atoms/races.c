@@ -79,7 +79,7 @@ static inline struct cell *cell_at(uintptr_t key)
             return &cells[slot];
     }
     if (++cells_count > cells_size / 2)
-        KIN__CHECK(grow(), "house: memory for the cells of a run");
+        KIN__HOUSE(grow(), "memory for the cells of a run");
     struct cell *cell = free_slot(key);
     cell->key = key;
     cell->run = run;

@@ -88,7 +88,7 @@ unsigned kin__flow_start(const char *name, void (*fn)(void *arg), void *arg)
 {
     struct kin__atoms *a = &kin__atoms;
     struct kin__flow *parent = a->current;
-    KIN__CHECK(a->count < KIN__ATOMS_THREADS, "house: seven threads are enough");
+    KIN__HOUSE(a->count < KIN__ATOMS_THREADS, "seven threads are enough");
     kin__order_drain(parent, 0, UINTPTR_MAX); /* who is started sees what its parent did */
     struct kin__flow *flow = &a->flows[a->count++];
     flow->state = KIN__FLOW_READY;
@@ -279,7 +279,7 @@ void kin_atoms_await(bool (*is_true)(void *arg), void *arg)
 {
     struct kin__atoms *a = &kin__atoms;
     struct kin__flow *self = a->current;
-    KIN__CHECK(a->phase != KIN__ATOMS_IDLE, "house: only a thread of a run waits");
+    KIN__HOUSE(a->phase != KIN__ATOMS_IDLE, "only a thread of a run waits");
     a->is_inside = true;
     self->is_true = is_true;
     self->is_true_of = arg;
@@ -316,7 +316,7 @@ void kin_atoms_assume(bool ok)
     struct kin__flow *self = a->current;
     if (ok)
         return;
-    KIN__CHECK(a->phase != KIN__ATOMS_IDLE, "house: only a thread of a run stops");
+    KIN__HOUSE(a->phase != KIN__ATOMS_IDLE, "only a thread of a run stops");
     a->is_inside = true;
     if (a->phase == KIN__ATOMS_FIRST)
         kin__atoms_point();
@@ -330,8 +330,8 @@ void kin_atoms_join(unsigned thread)
 {
     struct kin__atoms *a = &kin__atoms;
     struct kin__flow *self = a->current;
-    KIN__CHECK(a->phase != KIN__ATOMS_IDLE && thread != 0 && thread < a->count,
-               "house: only a thread of a run is joined");
+    KIN__HOUSE(a->phase != KIN__ATOMS_IDLE && thread != 0 && thread < a->count,
+               "only a thread of a run is joined");
     struct kin__flow *other = &a->flows[thread];
     a->is_inside = true;
     self->joined = thread;

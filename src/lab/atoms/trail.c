@@ -5,7 +5,7 @@
 #include "lab/atoms/atoms.h"
 
 #include "base/text.h"
-#include "lab/source.h"
+#include "plat/source.h"
 #include "plat/plat.h"
 
 #include <string.h>

@@ -16,10 +16,10 @@
 #include "plat/plat.h"
 
 #include "base/text.h"
+#include "plat/source.h"
 
 #include <dlfcn.h>
 #include <link.h>
-#include <sys/auxv.h>
 
 /* Older systems have it in a library of its own, which the program may lack. */
 extern __typeof__(dladdr) dladdr __attribute__((weak));
@@ -48,7 +48,7 @@ void kin__code_read(struct kin__code *code)
 }
 
 /* The part that address lies in; count when it is no code. */
-static unsigned part_of(const struct kin__code *code, uintptr_t address)
+static unsigned part_of_code(const struct kin__code *code, uintptr_t address)
 {
     unsigned i = 0;
     while (i < code->count && (address < code->begin[i] || address >= code->end[i]))
@@ -79,7 +79,7 @@ static bool is_behind_call(const struct kin__code *code, unsigned part, uintptr_
     if (room >= 5 && at[-5] == 0xe8) { /* call to a place relative to the next instruction */
         uint32_t offset = (uint32_t)at[-4] | (uint32_t)at[-3] << 8 | (uint32_t)at[-2] << 16 |
                           (uint32_t)at[-1] << 24;
-        if (part_of(code, pc + (uintptr_t)(int32_t)offset) != code->count)
+        if (part_of_code(code, pc + (uintptr_t)(int32_t)offset) != code->count)
             return true;
     }
     for (unsigned size = 2; size <= 7 && size <= room; size++) {
@@ -141,47 +141,63 @@ unsigned kin__code_frames(const struct kin__code *code, const void *sp, const vo
     unsigned count = 0;
     for (; word < (const uintptr_t *)end && count < max; word++) {
         uintptr_t pc = strip(peek(word));
-        unsigned part = part_of(code, pc);
+        unsigned part = part_of_code(code, pc);
         if (part != code->count && is_behind_call(code, part, pc))
             frames[count++] = pc;
     }
     return count;
 }
 
-void kin__code_name(struct kin__text *text, uintptr_t pc)
+/* The place of a call in words that need no address: crawl (spider.c:88), crawl+0x1c. What was
+ * found: 0 nothing, 1 the function, 2 the line. */
+static int put_place(struct kin__text *text, uintptr_t pc, bool is_entry)
 {
-    Dl_info info;
-    kin__text_printf(text, "%p", (void *)pc);
+    struct kin__place place;
     /* The call is before pc: behind a call that never returns another function may begin. */
-    if (!dladdr || !dladdr((void *)(pc - 1), &info) || !info.dli_fname)
-        return;
-    if (info.dli_sname)
-        kin__text_printf(text, " %s+0x%zx", info.dli_sname,
-                         (size_t)(pc - (uintptr_t)info.dli_saddr));
-    kin__text_printf(text, " (%s+0x%zx)", info.dli_fname, (size_t)(pc - (uintptr_t)info.dli_fbase));
+    if (!kin__source_find(pc + is_entry, &place))
+        return 0;
+    kin__text_str(text, place.function[0] ? place.function : "?");
+    if (place.line)
+        kin__text_printf(text, " (%s:%u)", place.file, place.line);
+    else if (!is_entry)
+        kin__text_printf(text, "+0x%zx", place.offset + 1);
+    return place.line ? 2 : 1;
 }
 
-/* How far the program itself was moved from where its file says; pc is in it. 0: not at all, or pc
- * is elsewhere. */
-static uintptr_t moved_by(uintptr_t pc)
+static void put_code(struct kin__text *text, uintptr_t pc, bool is_entry)
 {
-    const ElfW(Phdr) *parts = (const ElfW(Phdr) *)getauxval(AT_PHDR);
-    unsigned long count = getauxval(AT_PHNUM);
-    uintptr_t by = 0;
-    bool is_inside = false;
-    for (unsigned long i = 0; parts && i < count; i++) {
-        if (parts[i].p_type == PT_PHDR) /* the first of them, if it is there */
-            by = (uintptr_t)parts - parts[i].p_vaddr;
-        if (parts[i].p_type == PT_LOAD && pc - by - parts[i].p_vaddr < parts[i].p_memsz)
-            is_inside = true;
-    }
-    return is_inside ? by : 0;
+    uintptr_t by;
+    int found = put_place(text, pc, is_entry);
+    if (found == 0)
+        kin__text_printf(text, "%p", (void *)pc);
+    if (found < 2 && kin__source_is_program(pc, &by) && by)
+        kin__text_printf(text, " (+0x%zx)", (size_t)(pc - by));
 }
 
 void kin__code_place(struct kin__text *text, uintptr_t pc)
 {
-    uintptr_t by = moved_by(pc);
-    kin__text_printf(text, "%p", (void *)pc);
-    if (by)
-        kin__text_printf(text, " (+0x%zx)", (size_t)(pc - by));
+    put_code(text, pc, false);
+}
+
+void kin__code_entry(struct kin__text *text, uintptr_t fn)
+{
+    put_code(text, fn, true);
+}
+
+void kin__code_name(struct kin__text *text, uintptr_t pc)
+{
+    Dl_info info;
+    bool has_object = dladdr && dladdr((void *)(pc - 1), &info) && info.dli_fname;
+    int found = put_place(text, pc, false);
+    bool is_named = found > 0;
+    if (found == 2)
+        return;
+    if (!is_named)
+        kin__text_printf(text, "%p", (void *)pc);
+    if (!is_named && has_object && info.dli_sname) /* data, too */
+        kin__text_printf(text, " %s+0x%zx", info.dli_sname,
+                         (size_t)(pc - (uintptr_t)info.dli_saddr));
+    if (has_object)
+        kin__text_printf(text, " (%s+0x%zx)", info.dli_fname,
+                         (size_t)(pc - (uintptr_t)info.dli_fbase));
 }

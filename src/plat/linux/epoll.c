@@ -60,12 +60,10 @@ static int control(int set, int operation, int fd, uint64_t data)
 
 /* A second time tells again what is ready now. One that is known and not there was closed, and this
  * is another one. */
-static int epoll_watch(struct kin__poller *poller, int fd, uint64_t data, uint32_t bits,
-                       bool is_known)
+static int epoll_watch(struct kin__poller *poller, int fd, uint64_t data, bool is_known)
 {
     int set = epoll_of(poller)->set;
     int rc = control(set, is_known ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, data);
-    (void)bits;
     if (rc == -ENOENT)
         rc = control(set, EPOLL_CTL_ADD, fd, data);
     else if (rc == -EEXIST)
@@ -73,9 +71,9 @@ static int epoll_watch(struct kin__poller *poller, int fd, uint64_t data, uint32
     return rc;
 }
 
-static void epoll_unwatch(struct kin__poller *poller, int fd, uint64_t data)
+static void epoll_unwatch(struct kin__poller *poller, int fd)
 {
-    (void)control(epoll_of(poller)->set, EPOLL_CTL_DEL, fd, data);
+    (void)control(epoll_of(poller)->set, EPOLL_CTL_DEL, fd, 0);
 }
 
 /* ---- waiting ---- */
@@ -165,7 +163,6 @@ fail:
 
 const struct kin__poller_kind kin__poller_epoll = {
     .name = "epoll",
-    .is_once = false,
     .create = epoll_create_one,
     .destroy = epoll_destroy,
     .watch = epoll_watch,

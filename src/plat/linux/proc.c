@@ -42,19 +42,44 @@ static bool read_start(const char *path, char *buf, size_t size)
     return got > 0;
 }
 
-bool kin__thread_is_asleep(const struct kin__thread *thread)
+/* What a thread is doing, as a letter of proc(5); 0 when it cannot be told. */
+static char letter_of(int32_t tid)
 {
-    int32_t tid = kin__load_relaxed(&thread->tid); /* relaxed: a number for reports */
     char path[64], stat[256];
     struct kin__text text;
     if (tid <= 0)
-        return false;
+        return '\0';
     kin__text_init(&text, path, sizeof(path));
     kin__text_printf(&text, "/proc/self/task/%d/stat", (int)tid);
-    if (!read_start(path, stat, sizeof(stat)))
-        return false;
-    char letter = state_letter(stat);
+    return read_start(path, stat, sizeof(stat)) ? state_letter(stat) : '\0';
+}
+
+bool kin__thread_is_asleep(const struct kin__thread *thread)
+{
+    char letter = letter_of(kin__load_relaxed(&thread->tid)); /* relaxed: a number for reports */
     return letter == 'S' || letter == 'D' || letter == 'T' || letter == 't';
+}
+
+/* The first thread of a process stays as a zombie; any other is not found any more. A descriptor
+ * for the letter may be lacking, which is no proof of anything. */
+static bool has_ended(int32_t tid)
+{
+    if (syscall(SYS_tgkill, (long)getpid(), (long)tid, 0L) < 0 && errno == ESRCH)
+        return true;
+    char letter = letter_of(tid);
+    return letter == 'Z' || letter == 'X';
+}
+
+/* A thread whose function returns takes its number back before it ends, and so does whoever leaves
+ * it: a number that was read before and is still there after the kernel has said that the thread is
+ * over was not taken back at all. */
+bool kin__thread_is_gone(const struct kin__thread *thread)
+{
+    int32_t tid = kin__load_relaxed(&thread->tid); /* relaxed: looked at again below */
+    if (tid <= 0 || !has_ended(tid))
+        return false;
+    /* pairs with the releases in run_thread and kin__thread_leave; the end is in between */
+    return kin__load_acquire(&thread->tid) == tid;
 }
 
 /* Whether a thread runs code of the process: threads of the kernel that work for its rings do not,
@@ -74,7 +99,15 @@ unsigned kin__process_id(void)
     return (unsigned)getpid();
 }
 
-unsigned kin__process_threads(void)
+static kin__a32 passive; /* threads of kin's own that wake nobody by themselves */
+
+void kin__thread_passive(int by)
+{
+    (void)kin__add_acq_rel(&passive, (uint32_t)by); /* pairs with the loads in process_threads */
+}
+
+/* How many threads run code of the process. */
+static unsigned count_threads(void)
 {
     _Alignas(8) char bytes[1024];
     struct kin__file_entry entry;
@@ -91,6 +124,14 @@ unsigned kin__process_threads(void)
     }
     (void)close(dir);
     return count;
+}
+
+unsigned kin__process_threads(void)
+{
+    uint32_t before = kin__load_acquire(&passive); /* pairs with kin__thread_passive */
+    unsigned count = count_threads();
+    /* pairs with the same: one that has changed meanwhile was counted as one or the other */
+    return kin__load_acquire(&passive) == before && count >= before ? count - before : 0;
 }
 
 /* The same where the other way is not allowed: by an emulator, by a filter of system calls. */

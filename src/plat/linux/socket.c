@@ -73,6 +73,13 @@ int kin__socket_error(int fd)
     return -error;
 }
 
+bool kin__socket_listens(int fd)
+{
+    int listens = 0;
+    socklen_t size = sizeof(listens);
+    return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens;
+}
+
 int kin__socket_accept(int fd)
 {
     int conn;
@@ -86,7 +93,7 @@ int64_t kin__socket_send_to(int fd, const void *buf, size_t size, const struct k
 {
     ssize_t put;
     do { /* ends: as above */
-        put = sendto(fd, buf, size, MSG_NOSIGNAL, to ? given(to) : NULL,
+        put = sendto(fd, buf, size, MSG_NOSIGNAL | MSG_DONTWAIT, to ? given(to) : NULL,
                      to ? (socklen_t)to->size : 0);
     } while (put < 0 && errno == EINTR);
     return put < 0 ? -errno : put;
@@ -98,7 +105,7 @@ int64_t kin__socket_receive_from(int fd, void *buf, size_t size, struct kin__soc
     socklen_t length = sizeof(address);
     ssize_t got;
     do { /* ends: as above */
-        got = recvfrom(fd, buf, size, 0, (struct sockaddr *)&address, &length);
+        got = recvfrom(fd, buf, size, MSG_DONTWAIT, (struct sockaddr *)&address, &length);
     } while (got < 0 && errno == EINTR);
     if (got < 0)
         return -errno;

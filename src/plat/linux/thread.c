@@ -55,7 +55,8 @@ static void *run_thread(void *start_)
     /* relaxed: a number for reports; no other memory is published by it */
     kin__store_relaxed(&thread->tid, (int32_t)syscall(SYS_gettid));
     fn(arg);
-    kin__store_relaxed(&thread->tid, 0); /* relaxed: as above; the kernel may reuse it soon */
+    /* Taken back: the kernel may reuse it soon. Pairs with the acquire in kin__thread_is_gone */
+    kin__store_release(&thread->tid, 0);
     return NULL;
 }
 
@@ -157,6 +158,14 @@ void kin__thread_join(struct kin__thread *thread)
     thread->handle = 0;
 }
 
+void kin__thread_leave(struct kin__thread *thread)
+{
+    if (thread->handle)
+        (void)pthread_detach((pthread_t)thread->handle);
+    thread->handle = 0;
+    kin__store_release(&thread->tid, 0); /* pairs with the acquire in kin__thread_is_gone */
+}
+
 int64_t kin__thread_cpu_ns(const struct kin__thread *thread)
 {
     int32_t tid = kin__load_relaxed(&thread->tid); /* relaxed: a number for reports */
@@ -219,6 +228,30 @@ __attribute__((noinline)) bool kin__thread_is_core(void)
 __attribute__((noinline)) void kin__thread_set_core(bool is_core)
 {
     is_in_core = is_core;
+}
+
+static PER_THREAD uint32_t lacks;
+
+__attribute__((noinline)) uint32_t kin__thread_lacks(void)
+{
+    return lacks;
+}
+
+__attribute__((noinline)) void kin__thread_set_lacks(uint32_t caps)
+{
+    lacks = caps;
+}
+
+static PER_THREAD void *client;
+
+__attribute__((noinline)) void *kin__thread_client(void)
+{
+    return client;
+}
+
+__attribute__((noinline)) void kin__thread_set_client(void *task)
+{
+    client = task;
 }
 
 /* ---- lock ranks ---- */

@@ -48,7 +48,6 @@
 #define CAN_STABLE 4u       /* a call may change once it was taken */
 #define CAN_WAIT_SHORT 256u /* a wait has a time */
 #define CAN_NATIVE 512u     /* its threads are the process's own */
-#define CAN_QUIET 2048u
 #define NEEDED (CAN_ONE_MAP | CAN_KEEP | CAN_STABLE | CAN_WAIT_SHORT | CAN_NATIVE)
 /* flags of enter, and bits that ask for it */
 #define ENTER_RESULTS 1u
@@ -231,7 +230,6 @@ int kin__uring_create(struct kin__uring *ring, uint32_t calls, uint32_t results,
     if (rc < 0)
         return rc;
     ring->fd = rc;
-    ring->has_quiet = (setup.features & ~faults.features & CAN_QUIET) != 0;
     rc = map_ring(ring, &setup);
     if (rc < 0)
         kin__uring_destroy(ring);

@@ -13,6 +13,11 @@
  * dozen lines of /proc/self/maps. A locked mapping (mlockall) refuses them with EINVAL, so a call
  * that fails in one way goes on in the next, whatever the probe said.
  *
+ * A release may be refused: the kernel merges neighbours into one mapping, and a process that has
+ * as many mappings as it may (vm.max_map_count) cannot have one split. What could not be given back
+ * is kept: its pages go, its address stays, and it is the next that somebody reserves in that size,
+ * or goes when a release of its neighbour leaves it at an edge.
+ *
  * The descriptor for process_madvise is the kernel's constant for "myself" or, before Linux 6.14,
  * one opened for each call: one that is kept open would name the parent after a fork.
  */
@@ -31,6 +36,7 @@
 #include <unistd.h>
 
 #define GUARD_INSTALL 102      /* MADV_GUARD_INSTALL, younger than most headers */
+#define GUARD_REMOVE 103       /* MADV_GUARD_REMOVE */
 #define DONTNEED_LOCKED 24     /* MADV_DONTNEED_LOCKED */
 #define SELF_DESCRIPTOR -10001 /* PIDFD_SELF_THREAD_GROUP */
 #define BATCH 64u              /* 1 KiB of the caller's stack; more gains nothing measurable */
@@ -49,9 +55,18 @@ struct stretch {
     size_t count;
 };
 
+/* Memory that the system did not take back; lies at its beginning. */
+struct kept {
+    struct kept *next;
+    size_t bytes;
+    bool is_clean; /* but for this, it is as if it had just been reserved */
+};
+
 static kin__a32 page_bytes;   /* 0: not asked for yet */
 static kin__a32 way_known;    /* enum kin__vm_way; KIN__VM_PROBE: not known yet */
-static struct kin__lock lock; /* rank LEAF; the two below */
+static struct kin__lock lock; /* rank LEAF; the three below */
+static struct kept *kept;
+static kin__a32 kept_count; /* how many; read without the lock, as a hint */
 static struct stretch *stretches;
 static size_t mprotect_guards; /* never above KIN__VM_MPROTECT_MAX */
 
@@ -74,22 +89,82 @@ static void *map(size_t bytes)
     return base == MAP_FAILED ? NULL : base;
 }
 
+/* ---- what could not be given back ---- */
+
+/* Takes the guards off and the pages out, none of which splits a mapping, and remembers it. */
+static void keep(void *base, size_t bytes)
+{
+    (void)mprotect(base, bytes, PROT_READ | PROT_WRITE);
+    (void)madvise(base, bytes, GUARD_REMOVE);
+    bool is_clean = madvise(base, bytes, MADV_DONTNEED) == 0 ||
+                    madvise(base, bytes, DONTNEED_LOCKED) == 0;
+    struct kept *one = base;
+    kin__lock_take(&lock, KIN__RANK_LEAF);
+    *one = (struct kept){kept, bytes, is_clean};
+    kept = one;
+    (void)kin__add_relaxed(&kept_count, 1u); /* relaxed: a hint */
+    kin__lock_give(&lock, KIN__RANK_LEAF);
+}
+
+/* Clean memory of that size; NULL: none is kept. */
+static void *take_kept(size_t bytes)
+{
+    void *found = NULL;
+    kin__lock_take(&lock, KIN__RANK_LEAF);
+    for (struct kept **link = &kept; *link && !found; link = &(*link)->next) {
+        struct kept *one = *link;
+        if (one->bytes != bytes || !one->is_clean)
+            continue;
+        found = one;
+        *link = one->next;
+        *one = (struct kept){0};
+        (void)kin__sub_relaxed(&kept_count, 1u); /* relaxed: a hint */
+        break;
+    }
+    kin__lock_give(&lock, KIN__RANK_LEAF);
+    return found;
+}
+
+/* A mapping has become smaller: what is kept of it may be at an edge now, then its neighbour. */
+static void release_kept(void)
+{
+    bool has_progress = true;
+    kin__lock_take(&lock, KIN__RANK_LEAF);
+    while (has_progress) { /* ends: one fewer is kept each time */
+        has_progress = false;
+        for (struct kept **link = &kept; *link;) {
+            struct kept one = **link;
+            if (munmap(*link, one.bytes) == 0) {
+                *link = one.next;
+                (void)kin__sub_relaxed(&kept_count, 1u); /* relaxed: a hint */
+                has_progress = true;
+            } else {
+                link = &(*link)->next;
+            }
+        }
+    }
+    kin__lock_give(&lock, KIN__RANK_LEAF);
+}
+
 void *kin__vm_reserve(size_t bytes)
 {
     void *base;
 
     if (!kin__plat_request())
         return NULL;
-    base = map(bytes);
+    /* relaxed: a hint */
+    base = KIN__UNLIKELY(kin__load_relaxed(&kept_count)) ? take_kept(bytes) : NULL;
+    if (KIN__LIKELY(!base))
+        base = map(bytes);
     /* Fails only where the kernel has no huge pages, which is as good. */
     if (base)
         (void)madvise(base, bytes, MADV_NOHUGEPAGE);
     return base;
 }
 
-void kin__vm_release(void *base, size_t bytes)
+/* Forgets the guards that mprotect has made there. */
+static void forget_guards(uintptr_t low, size_t bytes)
 {
-    const uintptr_t low = (uintptr_t)base;
     struct stretch *gone = NULL;
 
     kin__lock_take(&lock, KIN__RANK_LEAF);
@@ -110,8 +185,23 @@ void kin__vm_release(void *base, size_t bytes)
         free(gone);
         gone = next;
     }
-    int rc = munmap(base, bytes);
-    KIN__CHECK(rc == 0, "house: release what was reserved");
+}
+
+void kin__vm_release(void *base, size_t bytes)
+{
+    forget_guards((uintptr_t)base, bytes);
+    if (KIN__LIKELY(munmap(base, bytes) == 0)) {
+        if (KIN__UNLIKELY(kin__load_relaxed(&kept_count))) /* relaxed: a hint */
+            release_kept();
+        return;
+    }
+    KIN__CHECK(errno == ENOMEM, "house: release what was reserved");
+    keep(base, bytes);
+}
+
+size_t kin__vm_kept(void)
+{
+    return kin__load_relaxed(&kept_count); /* relaxed: for tests */
 }
 
 void kin__vm_prefer_huge(void *base, size_t bytes)
@@ -254,6 +344,17 @@ size_t kin__vm_guard(void *base, size_t stride, size_t guard_bytes, size_t count
     if (way <= KIN__VM_MPROTECT && done < count)
         done += guard_mprotect(from + done * stride, stride, guard_bytes, count - done);
     return done;
+}
+
+bool kin__vm_close(void *base, size_t bytes)
+{
+    return mprotect(base, bytes, PROT_NONE) == 0;
+}
+
+void kin__vm_open(void *base, size_t bytes)
+{
+    int rc = mprotect(base, bytes, PROT_READ | PROT_WRITE);
+    KIN__CHECK(rc == 0, "house: it joins its neighbours, and needs no mapping");
 }
 
 const char *kin__vm_guard_kind(void)

@@ -4,7 +4,7 @@
  */
 #include "kin_test.h"
 
-#include "lab/source.h"
+#include "plat/source.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -83,7 +83,6 @@ KIN_TEST(code_of_other_objects_can_be_asked_for, "")
     EXPECT(!where.is_ours);
     EXPECT(ask()); /* and this program's is read again */
     EXPECT_STR(where.file, "source_test.c");
-    kin__source_forget();
     EXPECT(ask());
     EXPECT_STR(where.file, "source_test.c");
 }
