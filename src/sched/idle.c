@@ -103,7 +103,8 @@ void kin__idle_wake_worker(struct kin__worker *worker)
     struct kin__sched *sched = worker->sched;
     kin__store_release(&worker->wake, 1u); /* pairs with the loads in sleep_inside, sleep_outside */
     kin__fence_seq(); /* fence: wake before is_outside; its mirror is in sleep_outside */
-    if (kin__load_relaxed(&worker->is_outside)) /* relaxed: behind the fence */
+    /* pairs with the release in sleep_outside: what the sleeper knew of io, the waker knows */
+    if (kin__load_acquire(&worker->is_outside))
         kin__load_relaxed(&sched->io)->wake(sched); /* relaxed: constant once it is there */
     else
         kin__futex_wake(&worker->wake, 1);
@@ -162,7 +163,8 @@ static bool sleep_outside(struct kin__worker *worker, int64_t moment_ns, uint32_
     const struct kin__outside *io = poll_begin(sched, SLEEPING);
     if (!io)
         return false;
-    kin__store_relaxed(&worker->is_outside, 1u); /* relaxed: the fence orders it */
+    /* pairs with the acquire in kin__idle_wake_worker: a waker may not have heard of io before */
+    kin__store_release(&worker->is_outside, 1u);
     kin__fence_seq(); /* fence: is_outside before wake; its mirror is in kin__idle_wake_worker */
     if (!kin__load_acquire(&worker->wake)) /* pairs with the release in kin__idle_wake_worker */
         *woken = io->poll(sched, moment_ns);

@@ -159,6 +159,15 @@ MUTANTS = {
          "        (void)kin__sub_acq_rel(&sched->idle, count_of(worker));", "        (void)0;"),
         ("a worker is woken without being told", "src/sched/idle.c",
          "    else\n        kin__futex_wake(&worker->wake, 1);", ""),
+        ("who sleeps outside does not pass on what it knows", "src/sched/idle.c",
+         "kin__store_release(&worker->is_outside, 1u);",
+         "kin__store_relaxed(&worker->is_outside, 1u);"),
+        ("a waker rings where it has heard of nothing", "src/sched/idle.c",
+         "if (kin__load_acquire(&worker->is_outside))",
+         "if (kin__load_relaxed(&worker->is_outside))"),
+        ("who sleeps outside does not fence", "src/sched/idle.c",
+         "kin__fence_seq(); /* fence: is_outside before wake; its mirror is in "
+         "kin__idle_wake_worker */", ""),
     ],
     "nursery": [
         ("a join does not look again before it parks", "src/scope/nursery.c",

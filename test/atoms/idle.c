@@ -5,7 +5,9 @@
  * Workers that run out of work search, are listed and sleep; somebody brings work through the
  * global queue or the public part of a deque and wakes one. Either the sleeper sees the work or
  * whoever brought it sees the sleeper: a run in which work lies about while everybody sleeps is a
- * deadlock. A timed sleep ends at once.
+ * deadlock. A timed sleep ends at once. What is outside of the process may come to be while a
+ * worker is about to sleep: then the worker sleeps there, and a waker that has not heard of it
+ * before rings there.
  */
 #include "under.h"
 
@@ -140,6 +142,44 @@ static void begin_share(void *arg)
     under_spawn("worker 2", consumer, NULL);
 }
 
+/* ---- what is outside: a bell ---- */
+
+static kin__a32 *bell; /* 1: it was rung, and nobody has slept there since */
+
+static uint32_t poll_bell(struct kin__sched *sched, int64_t ns)
+{
+    kin__a32 *word = sched->io_state;
+    while (ns < 0 && !atomic_load_explicit(word, memory_order_acquire))
+        (void)kin__futex_wait(word, 0, -1);
+    atomic_store_explicit(word, 0, memory_order_relaxed);
+    return 0;
+}
+
+static void ring_bell(struct kin__sched *sched)
+{
+    kin__a32 *word = sched->io_state;
+    atomic_store_explicit(word, 1, memory_order_release);
+    kin__futex_wake(word, 1);
+}
+
+static const struct kin__outside outside = {.poll = poll_bell, .wake = ring_bell};
+
+/* Installs it as the poller does: its state first. */
+static void install(void *arg)
+{
+    (void)arg;
+    under_sched()->io_state = bell;
+    atomic_store_explicit(&under_sched()->io, &outside, memory_order_release);
+}
+
+static void begin_outside(void *arg)
+{
+    begin_one(arg);
+    bell = kin_atoms_alloc(sizeof(*bell));
+    *bell = 0;
+    under_spawn_outside("installer", install, NULL);
+}
+
 static void end(void *arg)
 {
     (void)arg;
@@ -158,6 +198,9 @@ const struct harness harnesses[] = {
     {.name = "idle_one_task_c11", .begin = begin_one, .end = end, .arg = &one,
      .memory = KIN_ATOMS_C11},
     {.name = "idle_share", .begin = begin_share, .end = end, .arg = &one},
+    {.name = "idle_outside", .begin = begin_outside, .end = end, .arg = &one},
+    {.name = "idle_outside_c11", .begin = begin_outside, .end = end, .arg = &one,
+     .memory = KIN_ATOMS_C11, .preemptions = 2},
     {.name = "idle_one_task_tso", .begin = begin_one, .end = end, .arg = &one,
      .memory = KIN_ATOMS_TSO, .is_deep = true},
     {.name = "idle_two_workers_in_full", .begin = begin_two, .end = end, .arg = &one,
