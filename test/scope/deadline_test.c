@@ -398,11 +398,14 @@ static int treat_one(void (*treat)(uint64_t id))
     struct lonely lonely = {0};
     struct kin_task_ref ref, sibling;
     struct kin_outcome how;
+    struct kin__waits waits;
     struct kin_nursery n;
     EXPECT_EQ(kin_nursery_open(&n, NULL), 0);
     EXPECT_EQ(kin_spawn_with(&n, NULL, be_lonely, &lonely, 0, &ref), 0);
     EXPECT_EQ(kin_spawn_with(&n, NULL, wait_to_be_let_go, &lonely, 0, &sibling), 0);
     await(&lonely.started, 1);
+    while (!kin__wait_peek(kin__task_find(ref.id), &waits)) /* ends: it sleeps next */
+        kin_ignore(kin_yield());
     treat(ref.id);
     EXPECT_EQ(kin_task_join(&n, ref, &how, KIN_NEVER), 0);
     EXPECT_EQ(how.severity, KIN_SEV_CANCELLED);
