@@ -3,10 +3,8 @@
  * A ring of the kernel's io_uring: calls go in at one end, their results come out at the other.
  *
  * The layouts and numbers below are the kernel's, as far as kin needs them; the names are kin's.
- * There are two ways to use a ring, and each ring is used in one of them only:
- *
- *     call     each call goes to the kernel at once, or not at all
- *     queue    calls are gathered, and go to the kernel with the next wait or submit
+ * Each call goes to the kernel at once, or not at all. The ring's descriptor is readable while there
+ * are results, so a poller waits for them.
  */
 #ifndef KIN_PLAT_URING_H
 #define KIN_PLAT_URING_H
@@ -80,21 +78,16 @@ struct kin__uring {
     const struct kin__uring_result *results;
     /* words that are shared with the kernel; who writes them */
     kin__a32 *head, *tail;               /* of calls: the kernel; who has the lock */
-    const kin__a32 *flags;               /* the kernel: it wants to be entered */
     kin__a32 *result_head, *result_tail; /* of results: who takes them; the kernel */
-    const kin__a32 *lost;                /* the kernel: results that it had no memory for */
     void *memory, *calls_memory;
     size_t memory_bytes, calls_bytes;
 
-    struct kin__lock lock; /* rank LEAF; calls, tail, the rest */
-    bool is_waited;        /* somebody sleeps in a wait: what is queued now must be submitted */
+    struct kin__lock lock; /* rank LEAF; calls, tail */
 };
 
-/* Makes a ring with room for so many calls and results, at least; powers of two. is_patient: what a
- * call still has to do is done when the thread that began it enters the kernel anyway, or with the
- * next tick of the clock; else the thread is interrupted. 0; -ENOSYS, -EPERM, -EOPNOTSUPP when the
- * system, or an old kernel, refuses; -ENOMEM, -EMFILE, -ENFILE. */
-int kin__uring_create(struct kin__uring *ring, uint32_t calls, uint32_t results, bool is_patient);
+/* Makes a ring with room for so many calls and results, at least; powers of two. 0; -ENOSYS,
+ * -EPERM, -EOPNOTSUPP when the system, or an old kernel, refuses; -ENOMEM, -EMFILE, -ENFILE. */
+int kin__uring_create(struct kin__uring *ring, uint32_t calls, uint32_t results);
 /* Calls that are under way are given up by the kernel, in its own time. */
 void kin__uring_destroy(struct kin__uring *ring);
 
@@ -107,17 +100,6 @@ static inline bool kin__uring_has(const struct kin__uring *ring, enum kin__uring
  * -EAGAIN and -EBUSY when the kernel is short of memory. */
 int kin__uring_call(struct kin__uring *ring, const struct kin__uring_call *call);
 
-/* Puts a call in line. 0, or -errno when the line is full and the kernel takes nothing. */
-int kin__uring_queue(struct kin__uring *ring, const struct kin__uring_call *call);
-/* Has the kernel begin what is in line. 0, or -errno when something still is. */
-int kin__uring_submit(struct kin__uring *ring);
-/* The same as often as it takes, for who relies on it: when it returns, what was in line has begun,
- * or there are results and no wait sleeps. */
-void kin__uring_submit_surely(struct kin__uring *ring);
-/* The same, then waits at most ns for a result: 0 not at all, -1 without end. May return early. One
- * thread at a time. */
-void kin__uring_wait(struct kin__uring *ring, int64_t ns);
-
 /* Whether there are results; about, for who does not take them. */
 static inline bool kin__uring_has_results(const struct kin__uring *ring)
 {
@@ -126,8 +108,6 @@ static inline bool kin__uring_has_results(const struct kin__uring *ring)
 }
 /* Takes results that are there: how many. One thread at a time. */
 uint32_t kin__uring_take(struct kin__uring *ring, struct kin__uring_result *out, uint32_t max);
-/* How many results the kernel has lost so far, for want of memory. */
-uint32_t kin__uring_lost(const struct kin__uring *ring);
 
 /* What STAT wrote, as stat(2) says it. */
 void kin__uring_stat_of(const struct kin__uring_stat *from, struct stat *out);
@@ -143,8 +123,6 @@ struct kin__uring_faults {
     uint32_t enters;   /* how many */
     uint64_t verbs;    /* what it does not have */
     uint32_t features; /* likewise, as bits of the kernel */
-    uint32_t places;   /* a ring gets this many for calls, and twice that for results */
-    uint32_t lost;     /* so many results are lost that never were */
 };
 void kin__uring_break(const struct kin__uring_faults *faults);
 

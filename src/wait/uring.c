@@ -72,7 +72,7 @@ int kin__files_create(struct kin__files **out)
     struct kin__files *files = kin__heap_alloc(sizeof(*files));
     if (!files)
         return -ENOMEM;
-    int rc = kin__uring_create(&files->ring, CALLS, RESULTS, false);
+    int rc = kin__uring_create(&files->ring, CALLS, RESULTS);
     if (rc < 0)
         kin__heap_free(files);
     else

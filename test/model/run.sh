@@ -205,19 +205,12 @@ control chan/bug_no_unpublish           chan -DONE_SENDER -DNO_RECEIVER -DABORT 
 control chan/bug_free_early             chan -DSAME=1 -DONE_SENDER -DABORT -DUNREF -DBUG_FREE_EARLY
 control chan/bug_abort_gives            chan -DSAME=1 -DCANCELS=0 -DABORT -DBUG_ABORT_GIVES
 
-model   uring                           uring
-model   uring_3_calls                   uring -DCALLS=3
-control uring/bug_count_first           uring -DBUG_COUNT_FIRST
-control uring/bug_look_first            uring -DBUG_LOOK_FIRST
-control uring/bug_no_submit             uring -DBUG_NO_SUBMIT
-
 model   uring_op                        uring_op
 model   uring_op_4_calls                uring_op -DROUNDS=4
 control uring_op/bug_leave_early        uring_op -DBUG_LEAVE_EARLY
 control uring_op/bug_touch_after        uring_op -DBUG_TOUCH_AFTER
 control uring_op/bug_late_cancel        uring_op -DBUG_LATE_CANCEL
 control uring_op/bug_link_blind         uring_op -DBUG_LINK_BLIND
-
 
 model   monitor                         monitor
 control monitor/bug_leave_blind         monitor -DBUG_LEAVE_BLIND

@@ -168,7 +168,7 @@ static int run_with(enum kin_poller poller, kin_task_fn *fn, void *arg)
 static bool has_rings(void)
 {
     struct kin__uring ring;
-    int rc = kin__uring_create(&ring, 4, 8, false);
+    int rc = kin__uring_create(&ring, 4, 8);
     if (rc == 0)
         kin__uring_destroy(&ring);
     return rc == 0;
