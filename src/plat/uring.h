@@ -3,8 +3,8 @@
  * A ring of the kernel's io_uring: calls go in at one end, their results come out at the other.
  *
  * The layouts and numbers below are the kernel's, as far as kin needs them; the names are kin's.
- * Each call goes to the kernel at once, or not at all. The ring's descriptor is readable while there
- * are results, so a poller waits for them.
+ * Each call goes to the kernel at once, or not at all. The ring's descriptor is readable while
+ * there are results, so a poller waits for them.
  */
 #ifndef KIN_PLAT_URING_H
 #define KIN_PLAT_URING_H
