@@ -372,7 +372,7 @@ static void keep(struct kin__lab *s, uint64_t failing_seed)
     s->result.failing_seed = failing_seed;
     s->result.failing_run = s->result.runs;
     s->result.hash = s->log.hash;
-    s->kept_preemptions = s->preemptions;
+    s->kept_preemptions = kin__lab_preemptions(s);
     s->result.switches = s->result.switches_before = kin__log_switches(&s->log);
     if (s->is_recorded && !s->config.keeps_going)
         s->phase = KIN__PHASE_DONE; /* the world has noted it already */

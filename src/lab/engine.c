@@ -151,7 +151,7 @@ void kin__lab_start(struct kin__lab *s, const struct kin__plan *plan, uint64_t s
     s->stamp++;
     s->head.is_over = s->is_abandoned = s->has_diverged = s->head.collects = s->is_swept = false;
     s->is_stopped = false;
-    s->preemptions = s->lazy_steps = 0;
+    s->lazy_steps = 0;
     s->gave_way = false;
     s->steps_max = s->config.steps_max;
     s->run_failure.oracle = NULL;
@@ -336,9 +336,6 @@ unsigned kin__engine_pick(struct kin__engine *e, const uint16_t *enabled, unsign
     unsigned actor = ask_plan(s, &menu);
     if (KIN__UNLIKELY(s->head.is_over))
         return kin__turns_pick(s, &menu);
-    /* Whoever ran could have gone on. No branch: who is picked cannot be foretold. */
-    if (s->current < 64)
-        s->preemptions += (unsigned)(actor != s->current) & (unsigned)(menu.mask >> s->current & 1);
     uint32_t name = s->actors[actor].name;
     *kin__log_at(&s->log, s->log.count++) =
         (struct kin__decision){menu.mask, name, menu.mark, KIN__CHOICE_TASK, !menu.is_small};
@@ -347,6 +344,25 @@ unsigned kin__engine_pick(struct kin__engine *e, const uint16_t *enabled, unsign
     e->touch_at = e->touch_begin;
     s->gave_way = false;
     return s->current = actor;
+}
+
+uint32_t kin__lab_preemptions(const struct kin__lab *s)
+{
+    uint32_t preemptions = 0;
+    size_t step = 0;
+
+    if (s->is_adopted)
+        return 0; /* the run was made elsewhere: there is no schedule of it */
+    for (size_t i = 0; i < s->log.count; i++) {
+        const struct kin__decision *decision = kin__log_at(&s->log, i);
+        if (decision->kind != KIN__CHOICE_TASK)
+            continue;
+        unsigned before = step ? s->schedule[step - 1] : KIN__NOBODY;
+        if (before < 64 && s->schedule[step] != before)
+            preemptions += decision->seen >> before & 1;
+        step++;
+    }
+    return preemptions;
 }
 
 /* ---- what a step does ---- */

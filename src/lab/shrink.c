@@ -478,10 +478,10 @@ static void accept(struct kin__lab *s)
     struct kin__shrink *shrink = &s->shrink;
     struct kin__log other = s->kept;
 
+    s->kept_preemptions = kin__lab_preemptions(s);
     s->kept = s->log;
     s->log = other;
     s->kept_failure = s->run_failure;
-    s->kept_preemptions = s->preemptions;
     shrink->has_shrunk = shrink->has_passed = true;
     if (!read_base(s))
         return;

@@ -145,7 +145,6 @@ struct kin__lab {
     bool has_diverged; /* this run did not follow what it had to */
     bool has_dice;     /* some run asked for them */
     uint16_t mark;     /* of the choice that is asked for */
-    uint32_t preemptions;
     uint64_t steps_max; /* of this run */
     uint16_t *schedule; /* the room below */
     size_t schedule_cap;
@@ -239,6 +238,8 @@ static inline bool kin__draw_chance(struct kin__lab *s, uint64_t one_in)
 void kin__lab_start(struct kin__lab *s, const struct kin__plan *plan, uint64_t seed);
 /* The run is over; what is still asked is answered by turns. */
 void kin__lab_over(struct kin__lab *s);
+/* How often the run has left somebody who could have gone on; 0 for an adopted one. */
+uint32_t kin__lab_preemptions(const struct kin__lab *s);
 /* The engine itself cannot go on: a failure of oracle "engine". Ends the run and all others. */
 void kin__lab_broke(struct kin__lab *s, int status, const char *text);
 /* The hash of a choice that is no pick; its upper 16 bits are the mark. */
