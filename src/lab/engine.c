@@ -152,6 +152,7 @@ void kin__lab_start(struct kin__lab *s, const struct kin__plan *plan, uint64_t s
     s->head.is_over = s->is_abandoned = s->has_diverged = s->head.collects = s->is_swept = false;
     s->is_stopped = false;
     s->lazy_steps = 0;
+    s->menu.count = 0;
     s->gave_way = false;
     s->steps_max = s->config.steps_max;
     s->run_failure.oracle = NULL;
@@ -256,8 +257,8 @@ unsigned kin__menu_find(const struct kin__lab *s, const struct kin__menu *menu, 
 
 /* ---- picks ---- */
 
-/* Reads who is enabled; the hash of it. */
-static inline uint64_t read_menu(const struct kin__lab *s, struct kin__menu *menu)
+/* Reads who is enabled, and the hash of it. */
+static void read_menu(const struct kin__lab *s, struct kin__menu *menu)
 {
     uint64_t sum = menu->count, mask = 0;
     unsigned all = 0;
@@ -273,7 +274,16 @@ static inline uint64_t read_menu(const struct kin__lab *s, struct kin__menu *men
     menu->is_small = all < 64;
     sum *= MIX;
     menu->mark = (uint16_t)(sum >> 48 | 1); /* 0 is no mark */
-    return sum;
+    menu->hash = sum;
+}
+
+/* Whether what is known of the menu is what it says. */
+__attribute__((unused)) static bool is_read(const struct kin__lab *s)
+{
+    struct kin__menu again = s->menu;
+
+    read_menu(s, &again);
+    return again.hash == s->menu.hash && again.mask == s->menu.mask;
 }
 
 static inline void mix_hash(struct kin__log *log, uint64_t hash)
@@ -327,20 +337,26 @@ static unsigned ask_plan(struct kin__lab *s, const struct kin__menu *menu)
 unsigned kin__engine_pick(struct kin__engine *e, const uint16_t *enabled, unsigned count)
 {
     struct kin__lab *s = kin__lab_of(e);
-    struct kin__menu menu = {.enabled = enabled, .count = count};
+    struct kin__menu *menu = &s->menu;
+    const bool is_known = e->is_same && menu->count == count;
 
     KIN__CHECK(count > 0, "house: somebody can go on");
+    e->is_same = false;
+    menu->enabled = enabled;
+    menu->count = count;
     if (KIN__UNLIKELY(s->head.is_over) || KIN__UNLIKELY(!may_step(s)))
-        return kin__turns_pick(s, &menu);
-    uint64_t hash = read_menu(s, &menu);
-    unsigned actor = ask_plan(s, &menu);
+        return kin__turns_pick(s, menu);
+    if (!is_known)
+        read_menu(s, menu);
+    KIN__ASSERT(is_read(s), "house: a world that says so has the same actors enabled");
+    unsigned actor = ask_plan(s, menu);
     if (KIN__UNLIKELY(s->head.is_over))
-        return kin__turns_pick(s, &menu);
-    uint32_t name = s->actors[actor].name;
-    *kin__log_at(&s->log, s->log.count++) =
-        (struct kin__decision){menu.mask, name, menu.mark, KIN__CHOICE_TASK, !menu.is_small};
+        return kin__turns_pick(s, menu);
+    const struct kin__actor *of = &s->actors[actor];
+    *kin__log_at(&s->log, s->log.count++) = (struct kin__decision){
+        menu->mask, of->name, menu->mark, KIN__CHOICE_TASK, !menu->is_small};
     s->schedule[s->log.steps++] = (uint16_t)actor;
-    mix_hash(&s->log, hash + s->actors[actor].hash);
+    mix_hash(&s->log, menu->hash + of->hash);
     e->touch_at = e->touch_begin;
     s->gave_way = false;
     return s->current = actor;

@@ -140,6 +140,7 @@ struct kin__engine {
     uint64_t *touch_begin; /* the first touch of this step */
     bool is_over;          /* the run: see kin__engine_is_over */
     bool collects;         /* what the step under way touches is kept, for DPOR */
+    bool is_same;          /* those who can go on are those of the last pick: kin__engine_same */
 };
 
 /* NULL: no memory, or (status says) a file that cannot be read or a config that makes no sense. */
@@ -176,6 +177,12 @@ unsigned kin__engine_actor(struct kin__engine *e, const char *path);
 /* Who goes on: one of the enabled actors, which may be in any order that the same answers repeat;
  * count >= 1. */
 unsigned kin__engine_pick(struct kin__engine *e, const uint16_t *enabled, unsigned count);
+/* The next pick of this run is among the actors of the last one, in any order: the engine need not
+ * look at each of them. A world that never says so is asked for nothing else. */
+static inline void kin__engine_same(struct kin__engine *e)
+{
+    e->is_same = true;
+}
 /* The step under way depends on everything that comes before and after it. */
 void kin__engine_barrier(struct kin__engine *e);
 /* After the step under way nobody is enabled, and the world moves on by itself: time jumps. What

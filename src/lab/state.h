@@ -60,6 +60,7 @@ struct kin__menu {
     bool is_small; /* all of them are below 64, and mask says which */
     uint16_t mark;
     uint64_t mask;
+    uint64_t hash;
 };
 
 struct kin__lab;
@@ -137,6 +138,7 @@ struct kin__lab {
     struct kin__actor *actors; /* the room below; moves only in kin__engine_actor */
     unsigned actor_count;
     unsigned current; /* who makes the step; KIN__NOBODY before the first */
+    struct kin__menu menu; /* of the last pick; nobody before the first */
     uint64_t stamp;   /* number of this run, for struct kin__name */
     bool is_recorded, is_abandoned, is_trial;
     bool is_stopped; /* abandoned because somebody said stop */

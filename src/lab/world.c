@@ -489,8 +489,28 @@ static uint32_t pick_oldest(uint32_t count)
     return best;
 }
 
+/* One of the first so many enabled. */
+static inline uint32_t pick_among(uint32_t count)
+{
+    struct kin__world *w = &kin__world;
+    struct kin__engine *engine = w->engine;
+    if (KIN__UNLIKELY(!engine || w->is_closed))
+        return pick_oldest(count);
+    if (!w->has_moved)
+        kin__engine_same(engine);
+    w->has_moved = false;
+    uint32_t index = kin__engine_pick(engine, w->enabled, count);
+    if (KIN__UNLIKELY(kin__engine_is_over(engine))) {
+        kin__world_close();
+        return pick_oldest(count);
+    }
+    /* most of a run repeats what is known, and a plain search never asks */
+    kin__lab_gate.records = w->is_search && engine->collects;
+    return index;
+}
+
 /* One of the enabled, and the clock if something is due. There is one at least. */
-static uint32_t pick(void)
+static __attribute__((noinline)) uint32_t pick_slow(void)
 {
     struct kin__world *w = &kin__world;
     uint32_t count = w->enabled_count;
@@ -499,15 +519,9 @@ static uint32_t pick(void)
     bool is_late = may_come && !is_due && count && next_deadline() != KIN_NEVER;
     if (is_due || is_late)
         w->enabled[count++] = KIN__CLOCK;
-    uint32_t index = w->engine && !w->is_closed
-                         ? kin__engine_pick(w->engine, w->enabled, count)
-                         : pick_oldest(count);
-    if (KIN__UNLIKELY(w->engine && !w->is_closed && kin__engine_is_over(w->engine))) {
-        kin__world_close();
-        index = pick_oldest(count);
-    }
-    /* most of a run repeats what is known, and a plain search never asks */
-    kin__lab_gate.records = w->is_search && w->engine->collects;
+    w->has_moved = true;
+    uint32_t index = pick_among(count);
+    w->has_moved = true; /* for the pick without the clock that comes next */
     if (index == KIN__CLOCK && may_come && !w->is_closed && w->engine)
         kin__engine_barrier(w->engine);
     if (index == KIN__CLOCK && is_late) {
@@ -515,6 +529,14 @@ static uint32_t pick(void)
         kin__lab_fault_delayed();
     }
     return index;
+}
+
+/* The same. Most often no deadline is due, and time is not late on purpose. */
+static inline uint32_t pick(void)
+{
+    if (KIN__UNLIKELY(is_clock_due() || (kin__world.faults & KIN_FAULT_DELAY)))
+        return pick_slow();
+    return pick_among(kin__world.enabled_count);
 }
 
 static bool is_given_up(void)

@@ -83,6 +83,7 @@ struct kin__world {
         uintptr_t begin, end;
     } made[KIN__WORLD_MADE];
     int64_t now;
+    bool has_moved;  /* the enabled are not those of the last pick */
     bool has_paid;   /* accounts of budgets have changed in this step */
     bool is_on;      /* an execution is under way: time and memory are the lab's */
     bool is_running; /* a runtime is, too */
@@ -138,6 +139,7 @@ static inline void kin__world_enable(uint32_t index)
     player->place = w->enabled_count;
     player->since = w->steps;
     w->enabled[w->enabled_count++] = (uint16_t)index;
+    w->has_moved = true;
 }
 
 static inline void kin__world_disable(uint32_t index)
@@ -148,6 +150,7 @@ static inline void kin__world_disable(uint32_t index)
     w->enabled[place] = last;
     w->players[last].place = place;
     w->players[index].place = KIN__WORLD_NOBODY;
+    w->has_moved = true;
 }
 
 /* The number of a task among the players travels in a field of queues that the lab has not. */
