@@ -176,14 +176,21 @@ static void retire(struct kin__worker *worker, struct kin__task *task)
 
 /* What a stack without a guard page has at its end is still there, whenever the task leaves it. A
  * guard page speaks for itself. */
-static void look_at_stack(const struct kin__task *task, const char *when)
+static __attribute__((noinline)) void look_at_stack_slow(const struct kin__task *task,
+                                                         const char *when)
 {
     const struct kin__player *player = &kin__world.players[kin__player_of(task)];
-    if (KIN__LIKELY(kin__stack_is_sound(task->stack)))
+    if (kin__stack_is_sound(task->stack))
         return;
     kin__stack_mend(task->stack); /* for the next execution */
     kin__world_failf("stack", KIN_PANICKED, player->path,
                      "%s has written behind the end of its stack, %s", player->path, when);
+}
+
+static inline void look_at_stack(const struct kin__task *task, const char *when)
+{
+    if (KIN__UNLIKELY(!kin__stack_has_guard(task->stack)))
+        look_at_stack_slow(task, when);
 }
 
 /* What remains of a task when its body has returned. */
@@ -306,7 +313,7 @@ static inline struct kin__task *picked(struct kin__task *task)
 }
 
 /* The task that makes the next step; NULL: nobody does. */
-static struct kin__task *next_task(void)
+static inline struct kin__task *next_task(void)
 {
     struct kin__world *w = &kin__world;
     for (;;) { /* ends: one task fewer each time */
@@ -330,15 +337,11 @@ static struct kin__task *next_task(void)
 
 static void runner(void *pass);
 
-/* Where to go on with a task that was picked: its own flow, or a new one. NULL: there is no stack;
- * the task has ended, and another one must be picked. */
-static struct kin__context *flow_of(struct kin__worker *worker, struct kin__task *task)
+/* A new flow for a task that was picked. NULL: there is no stack; the task has ended, and another
+ * one must be picked. */
+static __attribute__((noinline)) struct kin__context *new_flow(struct kin__worker *worker,
+                                                               struct kin__task *task)
 {
-    if (task->stack) {
-        kin__worker_set_current(worker, task);
-        worker->stack = task->stack;
-        return is_ending(task) ? &task->stack->runner : &task->ctx;
-    }
     struct kin__stack *stack = take_stack(task->stack_class);
     if (!stack) {
         fail_unrun(worker, task);
@@ -349,6 +352,16 @@ static struct kin__context *flow_of(struct kin__worker *worker, struct kin__task
     kin__worker_set_current(worker, NULL);
     worker->stack = stack;
     return &stack->runner;
+}
+
+/* Where to go on with a task that was picked: its own flow, or a new one, or NULL. */
+static inline struct kin__context *flow_of(struct kin__worker *worker, struct kin__task *task)
+{
+    if (KIN__UNLIKELY(!task->stack))
+        return new_flow(worker, task);
+    kin__worker_set_current(worker, task);
+    worker->stack = task->stack;
+    return is_ending(task) ? &task->stack->runner : &task->ctx;
 }
 
 /* The flow of whoever is next; NULL: it is self, on whose stack this runs. */
