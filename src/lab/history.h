@@ -28,7 +28,7 @@ enum kin__came {
 struct kin__happening {
     const void *queue;
     uint64_t since, until; /* moments: each is of one call only */
-    uint64_t value;        /* hash of the item */
+    uint64_t value;        /* the item, or its hash if it is longer than this */
     uint32_t player;       /* who called */
     uint8_t call;          /* enum kin__call */
     uint8_t came;          /* enum kin__came */
