@@ -305,20 +305,27 @@ static bool grow_log(struct kin__lab *s)
     return false;
 }
 
-/* What ends a run that would go on; false: it is over. */
-static bool may_step(struct kin__lab *s)
+/* The log is full, or the run has as many steps as one may have; false: it is over. */
+static __attribute__((noinline)) bool may_step_slow(struct kin__lab *s)
 {
-    if (KIN__UNLIKELY(s->log.steps >= s->steps_max)) {
+    if (s->log.steps >= s->steps_max) {
         const char *who = s->current == KIN__NOBODY ? "" : kin__engine_path(&s->head, s->current);
         kin__engine_fail(&s->head, "livelock", KIN_STUCK, who,
                          "the run goes on and on: it has as many steps as one may have, and in the "
                          "second half of them everybody who could go on had its turns");
         return false;
     }
-    if (KIN__LIKELY((s->log.count + 1) * sizeof(struct kin__decision) <= s->log.decisions.bytes &&
-                    s->log.steps < s->schedule_cap))
-        return true;
     return grow_log(s);
+}
+
+/* What ends a run that would go on; false: it is over. */
+static inline bool may_step(struct kin__lab *s)
+{
+    const struct kin__log *log = &s->log;
+
+    return KIN__LIKELY(log->steps < s->steps_max && log->steps < s->schedule_cap &&
+                       log->count < log->decisions.bytes / sizeof(struct kin__decision)) ||
+           may_step_slow(s);
 }
 
 /* Who goes on. A run that is long becomes a fair one before it is called endless: the plan has no

@@ -317,12 +317,11 @@ static inline struct kin__task *next_task(void)
 {
     struct kin__world *w = &kin__world;
     for (;;) { /* ends: one task fewer each time */
-        uint32_t index = kin__world_next();
-        if (index == KIN__WORLD_NOBODY) {
+        struct kin__player *player = kin__world_next();
+        if (!player) {
             w->current = KIN__WORLD_NOBODY;
             return NULL;
         }
-        struct kin__player *player = &w->players[index];
         struct kin__task *task = player->task;
         if (player->is_woken) { /* it depends on whoever woke or made it */
             player->is_woken = false;
@@ -365,7 +364,8 @@ static inline struct kin__context *flow_of(struct kin__worker *worker, struct ki
 }
 
 /* The flow of whoever is next; NULL: it is self, on whose stack this runs. */
-static struct kin__context *next_flow(struct kin__worker *worker, struct kin__task *self)
+static inline __attribute__((always_inline)) struct kin__context *
+next_flow(struct kin__worker *worker, struct kin__task *self)
 {
     for (;;) { /* ends: one task fewer each time */
         struct kin__task *task = next_task();

@@ -289,7 +289,7 @@ void kin__world_walk(struct kin__scope *list)
 }
 
 /* A step of a walker. */
-static void walk_one(uint32_t index)
+static __attribute__((noinline)) void walk_one(uint32_t index)
 {
     struct kin__world *w = &kin__world;
     struct kin__worker *worker = w->worker;
@@ -382,7 +382,7 @@ static void set_now(int64_t now)
 }
 
 /* Fires one deadline that is due, as the clock. */
-static void fire_one(void)
+static __attribute__((noinline)) void fire_one(void)
 {
     struct kin__world *w = &kin__world;
     struct kin__worker *worker = w->worker;
@@ -455,7 +455,7 @@ static bool wake_watcher(void)
 }
 
 /* Nobody can go on now. False: nobody ever will. */
-static bool move_on(void)
+static __attribute__((noinline)) bool move_on(void)
 {
     struct kin__world *w = &kin__world;
     if (!w->is_closed)
@@ -539,11 +539,10 @@ static inline uint32_t pick(void)
     return pick_among(kin__world.enabled_count);
 }
 
-static bool is_given_up(void)
+/* Of a closed execution. */
+static __attribute__((noinline)) bool is_given_up(void)
 {
     struct kin__world *w = &kin__world;
-    if (!w->is_closed)
-        return false;
     uint64_t patience = w->is_killed ? KILL_STEPS + (uint64_t)KILL_STEPS_EACH * w->player_count
                                      : CLOSE_STEPS;
     if (w->steps - w->closed_at > patience) {
@@ -554,32 +553,34 @@ static bool is_given_up(void)
 }
 
 /* Now and then: whether it goes on, and whether it is to. */
-static void look_up(void)
+static __attribute__((noinline)) void look_up(void)
 {
     struct kin__world *w = &kin__world;
+    if (w->is_closed)
+        return;
     if (w->engine && kin__engine_is_stopped(w->engine))
         kin__world_kill();
     else if (w->steps % ORACLE_STEPS == 0)
         kin__oracle_step();
 }
 
-uint32_t kin__world_next(void)
+struct kin__player *kin__world_next(void)
 {
     struct kin__world *w = &kin__world;
     for (;;) { /* ends: the runtime does, or steps_max and CLOSE_STEPS end it */
         /* alone: there is one thread */
-        if (KIN__UNLIKELY(kin__load_relaxed(&w->sched->is_stopping)) || is_given_up())
-            return KIN__WORLD_NOBODY;
+        if (KIN__UNLIKELY(kin__load_relaxed(&w->sched->is_stopping)) ||
+            (KIN__UNLIKELY(w->is_closed) && is_given_up()))
+            return NULL;
         bool has_changed = kin__lab_gate.touched & (KIN__LAB_WRITE | KIN__LAB_ADD);
         w->idle = has_changed ? 0 : w->idle + 1;
-        if (KIN__UNLIKELY((w->steps % ORACLE_STEPS == 0) | (kin__stop_signal != 0)) &&
-            !w->is_closed)
+        if (KIN__UNLIKELY(w->steps % ORACLE_STEPS == 0 || kin__stop_signal != 0))
             look_up();
         if (KIN__UNLIKELY(w->has_paid))
             kin__oracle_accounts();
         if (KIN__UNLIKELY(w->enabled_count == 0) && !is_clock_due()) {
             if (!move_on())
-                return KIN__WORLD_NOBODY;
+                return NULL;
             continue;
         }
         uint32_t index = pick();
@@ -589,7 +590,7 @@ uint32_t kin__world_next(void)
         w->looks = w->made_count = 0;
         if (KIN__LIKELY(player->task != NULL)) {
             w->current = index;
-            return index;
+            return player;
         }
         if (index == KIN__CLOCK)
             fire_one();

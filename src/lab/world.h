@@ -124,8 +124,8 @@ void kin__world_remove(struct kin__task *task);
 void kin__world_walk(struct kin__scope *list);
 /* Whether the next step of a walk may ask a child. */
 bool kin__world_walk_asks(const struct kin__scope *list);
-/* The next one to make a step; NOBODY: the runtime is over. Deadlines come meanwhile. */
-uint32_t kin__world_next(void);
+/* The task that makes the next step; NULL: the runtime is over. Deadlines come meanwhile. */
+struct kin__player *kin__world_next(void);
 /* The outcome stands: what is left of the execution is off the record. */
 void kin__world_close(void);
 /* And everybody is to end. */
