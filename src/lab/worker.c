@@ -436,7 +436,7 @@ void kin__worker_park(struct kin__task *task)
 }
 
 /* The running task stays runnable, and whoever is picked goes on. */
-static void offer(struct kin__task *task)
+static inline __attribute__((always_inline)) void offer(struct kin__task *task)
 {
     struct kin__worker *worker = kin__world.worker;
     KIN__ASSERT(kin__rank_holds_none(), "house");
