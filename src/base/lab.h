@@ -91,14 +91,15 @@ void kin__lab_accounts(void);
 void kin__lab_armed(void);
 /* The running task parks with these cases: struct kin__case of park/park.h. */
 void kin__lab_parks(const void *cases, uint32_t count);
-/* Before a step of a walk through cancelled nurseries that may ask a child: other tasks may run.
+/* Before a step of a walk through cancelled nurseries that may tell somebody: other tasks may run.
  * False: the caller makes the step. True: the caller is no task that could go on later, and an
  * actor of its own makes all that is left of the walk. */
-struct kin__scope;
-bool kin__lab_walks(struct kin__scope *list);
+struct kin__walk;
+bool kin__lab_walks(const struct kin__walk *walk);
 /* Between two things that the end of a task brings about: others may run. No lock is held. */
 void kin__lab_ends(void);
 /* A nursery has been joined: all its children are over, and its handle says how. */
+struct kin__scope;
 void kin__lab_joined(const struct kin__scope *scope);
 /* A combinator returns, with how each of its branches has ended. */
 struct kin_branch;
@@ -155,7 +156,7 @@ static inline void kin__lab_point(void)
 #define KIN__LAB_SEES_ALL() kin__lab_sees_all()
 #define KIN__LAB_DRAWS(who) kin__lab_draws(who)
 #define KIN__LAB_EXHAUSTS() kin__lab_exhausts()
-#define KIN__LAB_WALKS(list) kin__lab_walks(list)
+#define KIN__LAB_WALKS(walk) kin__lab_walks(walk)
 #define KIN__LAB_ENDS() kin__lab_ends()
 #define KIN__LAB_JOINED(scope) kin__lab_joined(scope)
 #define KIN__LAB_DRAINED(branches, count) kin__lab_drained((branches), (count))
@@ -187,7 +188,7 @@ static inline void kin__lab_point(void)
 #define KIN__LAB_SEES_ALL() ((void)0)
 #define KIN__LAB_DRAWS(who) ((void)0)
 #define KIN__LAB_EXHAUSTS() false
-#define KIN__LAB_WALKS(list) false
+#define KIN__LAB_WALKS(walk) false
 #define KIN__LAB_ENDS() ((void)0)
 #define KIN__LAB_JOINED(scope) ((void)0)
 #define KIN__LAB_DRAINED(branches, count) ((void)0)

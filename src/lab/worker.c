@@ -484,11 +484,11 @@ void kin__lab_point_slow(bool may_fail)
         kin__lab_fault_point(may_fail);
 }
 
-bool kin__lab_walks(struct kin__scope *list)
+bool kin__lab_walks(const struct kin__walk *walk)
 {
     struct kin__world *w = &kin__world;
     if (!w->is_running || w->is_single || w->current == KIN__WORLD_NOBODY ||
-        !kin__world_walk_asks(list))
+        !kin__world_walk_tells(walk))
         return false;
     struct kin__task *task = kin__worker_current(w->worker);
     const struct kin__player *player = &w->players[w->current];
@@ -498,7 +498,7 @@ bool kin__lab_walks(struct kin__scope *list)
     if (is_task)
         offer(task);
     else
-        kin__world_walk(list);
+        kin__world_walk(walk);
     return !is_task;
 }
 

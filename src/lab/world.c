@@ -129,7 +129,7 @@ static uint32_t old_place(void)
         kin__world_fail("lab", -E2BIG, "", "more tasks than one execution can have");
     for (uint32_t i = 1; i < w->player_count; i++) {
         old_next = old_next + 1 < w->player_count ? old_next + 1 : 1;
-        if (!w->players[old_next].task && !w->players[old_next].walk)
+        if (!w->players[old_next].task && kin__walk_is_over(&w->players[old_next].walk))
             return old_next;
     }
     KIN__CHECK(false, "house: the lab has room for 65534 tasks at once");
@@ -145,7 +145,8 @@ static uint32_t new_player(struct kin__task *task, uint32_t parent, uint32_t num
     struct kin__player *player = &w->players[index];
     name_player(index, parent, number, word);
     player->task = task;
-    player->walk = NULL;
+    player->walk.inner = player->walk.list = NULL;
+    player->walk.left = 0;
     player->place = KIN__WORLD_NOBODY;
     player->ran = player->since = player->switches = player->asked = 0;
     player->spawned = player->walkers = player->blocks = player->fds = 0;
@@ -274,17 +275,27 @@ void kin__world_remove(struct kin__task *task)
 
 /* ---- walkers ---- */
 
-bool kin__world_walk_asks(const struct kin__scope *list)
+/* Whether there is a child behind the cursor. */
+static bool has_more(const struct kin__scope *scope)
 {
-    return !kin__list_is_empty(&list->children);
+    return kin__list_is_linked(&scope->cursor) ? scope->cursor.next != &scope->children
+                                               : !kin__list_is_empty(&scope->children);
 }
 
-void kin__world_walk(struct kin__scope *list)
+bool kin__world_walk_tells(const struct kin__walk *walk)
+{
+    if (walk->inner)
+        return true;
+    return walk->list ? has_more(walk->list) : !kin__list_is_empty(&walk->overdue->children);
+}
+
+void kin__world_walk(const struct kin__walk *walk)
 {
     struct kin__world *w = &kin__world;
     uint32_t number = WALKERS + w->players[w->current].walkers++;
     uint32_t index = new_player(NULL, w->current, number, "");
-    w->players[index].walk = list;
+    KIN__ASSERT(!walk->stuck, "house"); /* that is on the stack of a task */
+    w->players[index].walk = *walk;
     kin__world_enable(index);
 }
 
@@ -294,14 +305,13 @@ static __attribute__((noinline)) void walk_one(uint32_t index)
     struct kin__world *w = &kin__world;
     struct kin__worker *worker = w->worker;
     struct kin__task *task = kin__worker_current(worker);
-    struct kin__scope *list = w->players[index].walk;
+    struct kin__walk *walk = &w->players[index].walk;
     w->current = index;
     kin__worker_set_current(worker, NULL);
     do /* ends: every scope is cancelled once */
-        list = kin__cancel_step(list);
-    while (list && !kin__world_walk_asks(list));
-    w->players[index].walk = list;
-    if (!list)
+        kin__walk_step(walk);
+    while (!kin__walk_is_over(walk) && !kin__world_walk_tells(walk));
+    if (kin__walk_is_over(walk))
         kin__world_disable(index);
     kin__worker_set_current(worker, task);
     w->current = KIN__WORLD_NOBODY;

@@ -10,7 +10,7 @@
  * woken would be a state that nobody sees. The actors of the engine are the tasks, named by who
  * spawned them (root, root/0, root/0/2), the clock, which lets deadlines come that are due, and
  * walkers (root/0/cancel): the end of a task or a deadline has cancelled a nursery, and the walker
- * asks the children one after the other.
+ * asks the children one after the other; or a grace is over, and the walker kills them.
  *
  * All of it begins again with each execution: the same frames, stacks and memory in the same order,
  * the same time. So equal decisions give equal addresses, and nothing is mapped or allocated per
@@ -24,6 +24,7 @@
 #include "lab/record.h"
 #include "park/waitable.h"
 #include "sched/sched.h"
+#include "scope/scope.h"
 
 #include <kin/lab.h>
 
@@ -38,7 +39,6 @@
 /* An actor of the engine. */
 struct kin__player {
     struct kin__task *task;   /* NULL: the clock, a walker, or over */
-    struct kin__scope *walk;  /* of a walker: whose children are still to be asked; NULL: over */
     const char *path;         /* its name; in short, or in the room of long ones */
     uint32_t path_len;
     uint32_t place;           /* among the enabled; NOBODY: it is not */
@@ -60,6 +60,7 @@ struct kin__player {
     uint32_t parent, number;  /* whose which child: what the path was made from */
     uint32_t version, parent_version; /* of the path, and of the one it was made from */
     bool is_woken;            /* somebody made it runnable, and it has not run since */
+    struct kin__walk walk;    /* of a walker: what is left to do */
     char near[KIN__WORLD_PATH];
 };
 
@@ -121,9 +122,9 @@ void kin__world_failf(const char *oracle, int status, const char *where, const c
 void kin__world_add(struct kin__task *task);
 void kin__world_remove(struct kin__task *task);
 /* A walker goes on with what is left of a walk. It is named after the player of this step. */
-void kin__world_walk(struct kin__scope *list);
-/* Whether the next step of a walk may ask a child. */
-bool kin__world_walk_asks(const struct kin__scope *list);
+void kin__world_walk(const struct kin__walk *walk);
+/* Whether the next step of a walk may tell somebody. */
+bool kin__world_walk_tells(const struct kin__walk *walk);
 /* The task that makes the next step; NULL: the runtime is over. Deadlines come meanwhile. */
 struct kin__player *kin__world_next(void);
 /* The outcome stands: what is left of the execution is off the record. */

@@ -39,7 +39,7 @@ static void note_reason_locked(struct kin__party *party, bool is_first,
 static void propagate(struct kin__watch *watch, const struct kin_outcome *how)
 {
     struct kin__party *party = kin__load_relaxed(&watch->watcher); /* relaxed: IN holds it */
-    struct kin__scope *list = NULL;
+    struct kin__walk walk = {0};
     struct kin__task *task;
     struct kin__scope *scope = kin__scope_lock_of(watch->watcher_id, &task);
     kin__party_take(party);
@@ -52,10 +52,10 @@ static void propagate(struct kin__watch *watch, const struct kin_outcome *how)
     struct kin__let_go what = kin__watch_drop_locked(watch, KIN__WATCH_IN | KIN__WATCH_OUT);
     kin__party_unlock(party);
     if (is_due)
-        kin__cancel_inside_locked(task, &list);
+        kin__cancel_inside_locked(task, &walk);
     if (scope)
         kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
-    kin__cancel_walk(list);
+    kin__walk_on(&walk);
     kin__watch_let_go(what);
 }
 

@@ -33,7 +33,7 @@
 #ifdef KIN__LAB
 #define STEP 1u /* others may come in between any two */
 #else
-#define STEP 256u /* children asked per lock */
+#define STEP 256u /* children asked, or nurseries inside of one cancelled, per lock */
 #endif
 
 bool kin__cancel_begin_locked(struct kin__scope *scope, int reason, struct kin__scope **list)
@@ -73,80 +73,142 @@ int kin__cancel_status(const struct kin__scope *scope)
     return scope->is_inherited ? KIN_CANCELLED : scope->reason;
 }
 
-void kin__cancel_inner_of(struct kin__task *task, const struct kin__scope *end, int reason,
-                          unsigned depth, struct kin__scope **list)
+/* Cancels the next nursery of a task that cannot end meanwhile. True: this call has changed it. */
+static bool cancel_inner_locked(struct kin__walk *walk, struct kin__task *task)
 {
-    /* pairs with the store in kin__scope_open: see the head */
-    struct kin__scope *scope = kin__load_seq(&task->inner);
-    while (scope && scope != end) { /* ends: nurseries close, and new ones are born cancelled */
-        kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
-        /* pairs with the release in kin__scope_open: the rest is filled in */
-        bool is_current = kin__load_acquire(&scope->owner) == task;
-        struct kin__scope *outer = is_current ? scope->outer : NULL;
-        /* relaxed: under the lock */
-        if (is_current && kin__load_relaxed(&scope->depth) <= depth &&
-            kin__cancel_inherit_locked(scope, reason, list))
+    struct kin__scope *scope = walk->inner, *next;
+    /* behind the scope whose children are being asked, if there is one */
+    struct kin__scope **list = walk->list ? &walk->list->cancel_next : &walk->list;
+    bool is_told = false;
+    kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
+    /* pairs with the release in kin__scope_open: the rest is filled in */
+    bool is_current = kin__load_acquire(&scope->owner) == task;
+    if (is_current && kin__load_relaxed(&scope->depth) <= walk->depth) { /* relaxed: locked */
+        is_told = kin__cancel_inherit_locked(scope, walk->reason, list);
+        if (is_told)
             scope->is_covered = 1; /* so are those inside of it, or the walk were quadratic */
-        kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
-        if (is_current) {
-            scope = outer;
-            continue;
-        }
+        if (walk->depth == KIN__WALK_HURRIES)
+            kin__grace_hurry_locked(scope);
+    }
+    next = is_current ? scope->outer : NULL;
+    kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
+    if (!is_current) {
         /* It was recycled meanwhile, or its owner is between the two stores of its release: begin
          * again at the task. */
         kin__cpu_relax();
-        scope = kin__load_seq(&task->inner); /* pairs as above */
+        next = kin__load_seq(&task->inner); /* pairs with the store in kin__scope_open */
     }
+    walk->inner = next == walk->end ? NULL : next;
+    return is_told;
 }
 
-/* Asks up to STEP children behind the cursor. True: there are more. */
-static bool ask_some_locked(struct kin__scope *scope)
+static void cancel_some_inner_locked(struct kin__walk *walk, struct kin__task *task)
 {
-    for (unsigned i = 0; i < STEP && scope->cursor.next != &scope->children; i++) {
+    unsigned told = 0;
+    while (walk->inner && told < STEP) /* ends: nurseries close, and new ones are born cancelled */
+        told += cancel_inner_locked(walk, task);
+}
+
+void kin__walk_into_locked(struct kin__walk *walk, struct kin__task *task, struct kin__scope *end,
+                           int reason, unsigned depth)
+{
+    /* pairs with the store in kin__scope_open: see the head */
+    struct kin__scope *inner = kin__load_seq(&task->inner);
+    if (KIN__LIKELY(inner == end))
+        return;
+    walk->inner = inner;
+    walk->end = end;
+    walk->around = end ? kin__load_relaxed(&end->frame.name) : kin__task_id(task); /* relaxed: so */
+    walk->reason = reason;
+    walk->depth = depth;
+    if (STEP > 1)
+        cancel_some_inner_locked(walk, task);
+}
+
+/* Goes on with the nurseries of a task. The lock that kept it from ending was given up: it is taken
+ * again if what it guards is still there. Otherwise those nurseries are joined. */
+static void step_inside(struct kin__walk *walk)
+{
+    struct kin__task *task = NULL;
+    struct kin__scope *scope = walk->end;
+    if (!scope)
+        scope = kin__scope_lock_of_to(walk->around, &task, 0);
+    else if (kin__scope_lock_to(scope, walk->around, 0))
+        task = kin__load_relaxed(&scope->owner); /* relaxed: constant while open */
+    if (!task) {
+        walk->inner = NULL;
+        return;
+    }
+    cancel_some_inner_locked(walk, task);
+    kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
+}
+
+/* Asks up to STEP children behind the cursor, each with the nurseries that it has open. */
+static void ask_some_locked(struct kin__walk *walk, struct kin__scope *scope)
+{
+    for (unsigned i = 0; i < STEP && !walk->inner && scope->cursor.next != &scope->children; i++) {
         struct kin__list *link = scope->cursor.next;
         struct kin__task *child = KIN__CONTAINER_OF(link, struct kin__task, sibling);
         kin__list_remove(&scope->cursor);
         kin__list_link(&scope->cursor, link, link->next);
         kin__park_request(child, KIN__CANCEL);
-        kin__cancel_inner_of(child, NULL, scope->reason, 0, &scope->cancel_next);
+        kin__walk_into_locked(walk, child, NULL, scope->reason, 0);
     }
-    return scope->cursor.next != &scope->children;
 }
 
 /* The first step of the walk through a scope. */
-static void enter_locked(struct kin__scope *scope)
+static void enter_locked(struct kin__walk *walk, struct kin__scope *scope)
 {
     struct kin__task *owner = kin__load_relaxed(&scope->owner); /* relaxed: constant while open */
-    if (owner && !scope->is_covered) /* nurseries opened after this one go with it */
-        kin__cancel_inner_of(owner, scope, scope->reason,
-                             kin__load_relaxed(&scope->depth), /* relaxed: locked */
-                             &scope->cancel_next);
     kin__list_push_front(&scope->children, &scope->cursor);
+    if (owner && !scope->is_covered) /* nurseries opened after this one go with it */
+        kin__walk_into_locked(walk, owner, scope, scope->reason,
+                              kin__load_relaxed(&scope->depth)); /* relaxed: locked */
 }
 
-struct kin__scope *kin__cancel_step(struct kin__scope *list)
+/* Goes on with the children of the first scope on the list. */
+static void step_list(struct kin__walk *walk)
 {
-    struct kin__scope *scope = list;
+    struct kin__scope *scope = walk->list;
     kin__lock_take_to(&scope->lock, KIN__RANK_NURSERY, 0);
     KIN__LAB_TOUCH(&scope->cursor, KIN__LAB_READ); /* and what it asks: see kin__scope_unlinks */
     if (!kin__list_is_linked(&scope->cursor))
-        enter_locked(scope);
-    if (ask_some_locked(scope)) {
+        enter_locked(walk, scope);
+    ask_some_locked(walk, scope);
+    if (walk->inner || scope->cursor.next != &scope->children) {
         kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
-        return list;
+        return;
     }
     kin__scope_changes(scope);
-    list = scope->cancel_next;
+    walk->list = scope->cancel_next;
     kin__list_remove(&scope->cursor);
     kin__grace_arm_locked(scope);
     kin__scope_drop_and_unlock(scope);
-    return list;
+}
+
+void kin__walk_step(struct kin__walk *walk)
+{
+    if (walk->inner)
+        step_inside(walk);
+    else if (walk->list)
+        step_list(walk);
+    else
+        kin__kill_step(walk);
+}
+
+void kin__walk_on(struct kin__walk *walk)
+{
+    /* ends: every scope and child is met once */
+    while (!kin__walk_is_over(walk) && !KIN__LAB_WALKS(walk))
+        kin__walk_step(walk);
 }
 
 void kin__cancel_walk(struct kin__scope *list)
 {
-    while (list && !KIN__LAB_WALKS(list)) /* ends: every scope and child is met once */
-        list = kin__cancel_step(list);
+    if (list) {
+        struct kin__walk walk = {.list = list};
+        kin__walk_on(&walk);
+    }
 }
 
 /* Why a task that was asked for itself was asked: perhaps by a link. */
@@ -233,14 +295,14 @@ void kin__cancel_ask_locked(const struct kin__scope *scope, struct kin__task *ta
     kin__park_request(task, KIN__CANCEL | (is_first ? KIN__ALONE : 0));
 }
 
-void kin__cancel_inside_locked(struct kin__task *task, struct kin__scope **list)
+void kin__cancel_inside_locked(struct kin__task *task, struct kin__walk *walk)
 {
-    kin__cancel_inner_of(task, NULL, reason_of(task), 0, list);
+    kin__walk_into_locked(walk, task, NULL, reason_of(task), 0);
 }
 
 int kin_task_cancel(struct kin_task_ref ref)
 {
-    struct kin__scope *list = NULL;
+    struct kin__walk walk = {0};
     struct kin__task *task;
     kin__entry_check_self(); /* no turn: a stop is not put off */
     struct kin__scope *scope = kin__scope_lock_of(ref.id, &task);
@@ -248,10 +310,10 @@ int kin_task_cancel(struct kin_task_ref ref)
         return KIN_STALE;
     if (!task->over) {
         kin__cancel_ask_locked(scope, task);
-        kin__cancel_inside_locked(task, &list);
+        kin__cancel_inside_locked(task, &walk);
     }
     kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
-    kin__cancel_walk(list);
+    kin__walk_on(&walk);
     return 0;
 }
 
@@ -293,6 +355,8 @@ static __attribute__((noinline)) void deliver(struct kin__task *task)
                 (void)kin__cancel_inherit_locked(scope, reason, &list);
         }
         kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
+        if (list)
+            KIN__LAB_POINT_GIVES(); /* before the next one */
     }
     kin__cancel_walk(list);
 }

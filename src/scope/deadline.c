@@ -99,26 +99,20 @@ void kin__grace_arm_locked(struct kin__scope *scope)
         kin__timer_disarm(&scope->timer);
 }
 
-/* The nurseries that a killed task has open: cancelled, and overdue in a moment. */
-static void hurry_inner_of(struct kin__task *task, struct kin__scope **list)
+void kin__grace_hurry_locked(struct kin__scope *scope)
 {
-    /* pairs with the store in kin__scope_open, as in kin__cancel_inner_of */
-    struct kin__scope *scope = kin__load_seq(&task->inner);
-    while (scope) { /* ends: nurseries close, and new ones are born cancelled */
-        kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
-        /* pairs with the release in kin__scope_open: the rest is filled in */
-        bool is_current = kin__load_acquire(&scope->owner) == task;
-        struct kin__scope *outer = is_current ? scope->outer : NULL;
-        if (is_current) {
-            (void)kin__cancel_inherit_locked(scope, KIN_STUCK, list);
-            scope->has |= KIN__SCOPE_GRACE;
-            scope->grace_ns = 0;
-            if (!(kin__load_relaxed(&scope->word) & KIN__OVERDUE)) /* relaxed: under the lock */
-                arm_locked(scope, on_grace, kin__clock_now());
-        }
-        kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
-        scope = is_current ? outer : kin__load_seq(&task->inner); /* pairs as above */
-    }
+    scope->has |= KIN__SCOPE_GRACE;
+    scope->grace_ns = 0;
+    if (!(kin__load_relaxed(&scope->word) & KIN__OVERDUE)) /* relaxed: under the lock */
+        arm_locked(scope, on_grace, kin__clock_now());
+}
+
+/* Cancels a child, or any other task in a scope that is locked, whatever it has masked; and the
+ * nurseries that it has open, which are overdue in a moment. */
+static void kill_locked(struct kin__task *task, struct kin__walk *walk)
+{
+    kin__park_request(task, KIN__CANCEL | KIN__KILL);
+    kin__walk_into_locked(walk, task, NULL, KIN_STUCK, KIN__WALK_HURRIES);
 }
 
 /* The first of the children, which goes behind the others; NULL when there is none. A cancel may
@@ -160,25 +154,33 @@ static bool report_locked(struct kin__scope *scope, uint64_t name, struct kin__t
     return false;
 }
 
-/* Kills every child that is left, after those that are stuck were reported by way of *stuck; with
- * NULL nobody is told. */
-static void kill_children(struct kin__scope *scope, uint64_t name, struct kin__stuck *stuck)
+/* Every child that is left is to be killed by the walk, after those that are stuck were reported by
+ * way of *stuck; with NULL nobody is told. */
+static void kill_children(struct kin__walk *walk, struct kin__scope *scope, uint64_t name,
+                          struct kin__stuck *stuck)
 {
-    uint64_t left = UINT64_MAX;
-    while (left > 0 && kin__scope_lock_named(scope, name)) { /* ends: left goes down */
-        struct kin__scope *list = NULL;
-        uint64_t live = kin__scope_live(kin__load_relaxed(&scope->word)); /* relaxed: locked */
-        left = (left < live ? left : live) - (live > 0);
-        struct kin__task *child = turn_locked(scope);
-        if (child && !(kin__word_requests(child) & KIN__KILL)) {
-            if (stuck && !report_locked(scope, name, child, stuck))
-                continue;
-            kin__park_request(child, KIN__CANCEL | KIN__KILL);
-            hurry_inner_of(child, &list);
-        }
-        kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
-        kin__cancel_walk(list);
+    walk->overdue = scope;
+    walk->name = name;
+    walk->left = UINT64_MAX;
+    walk->stuck = stuck;
+}
+
+void kin__kill_step(struct kin__walk *walk)
+{
+    struct kin__scope *scope = walk->overdue;
+    if (!kin__scope_lock_named(scope, walk->name)) {
+        walk->left = 0;
+        return;
     }
+    uint64_t live = kin__scope_live(kin__load_relaxed(&scope->word)); /* relaxed: locked */
+    walk->left = (walk->left < live ? walk->left : live) - (live > 0);
+    struct kin__task *child = turn_locked(scope);
+    if (child && !(kin__word_requests(child) & KIN__KILL)) {
+        if (walk->stuck && !report_locked(scope, walk->name, child, walk->stuck))
+            return;
+        kill_locked(child, walk);
+    }
+    kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
 }
 
 /* The task that the end of a grace becomes: reports go to the user's code, which is not to run on
@@ -189,21 +191,23 @@ static int report_stuck(void *arg)
     uint64_t name = (uintptr_t)arg;
     struct kin__frame *frame = kin__frame_at(KIN__FRAME_SCOPE, name);
     struct kin__stuck stuck;
+    struct kin__walk walk = {0};
     kin__stuck_init(&stuck);
-    kill_children(KIN__CONTAINER_OF(frame, struct kin__scope, frame), name, &stuck);
+    kill_children(&walk, KIN__CONTAINER_OF(frame, struct kin__scope, frame), name, &stuck);
+    kin__walk_on(&walk);
     return 0;
 }
 _Static_assert(sizeof(void *) >= sizeof(uint64_t), "an argument holds a name");
 
 /* The grace is over: whatever it held back is due. */
-static void overdue_locked(struct kin__scope *scope, struct kin__scope **list)
+static void overdue_locked(struct kin__scope *scope, struct kin__walk *walk)
 {
     /* relaxed: under the lock; the store pairs as in kin__scope_move_locked */
     kin__store_release(&scope->word, kin__load_relaxed(&scope->word) | KIN__OVERDUE);
     struct kin__task *owner = kin__load_relaxed(&scope->owner); /* relaxed: constant while open */
     if (owner) {
         kin__park_request(owner, KIN__SCOPE | KIN__FORCE);
-        kin__cancel_inner_of(owner, scope, scope->reason, UINT8_MAX, list);
+        kin__walk_into_locked(walk, owner, scope, scope->reason, UINT8_MAX);
     }
 }
 
@@ -211,7 +215,8 @@ static void overdue_locked(struct kin__scope *scope, struct kin__scope **list)
  * report is. */
 static void on_grace(void *object, uint64_t name)
 {
-    struct kin__scope *scope = object, *list = NULL;
+    struct kin__scope *scope = object;
+    struct kin__walk walk = {0};
     if (!kin__scope_lock_named(scope, name))
         return;
     uint64_t word = kin__load_relaxed(&scope->word); /* relaxed: under the lock */
@@ -221,35 +226,33 @@ static void on_grace(void *object, uint64_t name)
     bool is_told = scope->reason != KIN_STUCK;
     struct kin__sched *sched = kin__scope_sched(scope);
     if (is_first)
-        overdue_locked(scope, &list);
+        overdue_locked(scope, &walk);
     if (is_first && has_children)
         arm_locked(scope, on_grace, kin__clock_after(REPORT_NS));
     kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
-    kin__cancel_walk(list);
     if (!is_first || !is_told) {
-        kill_children(scope, name, NULL);
+        kill_children(&walk, scope, name, NULL);
     } else if (has_children) {
         void *arg = (void *)(uintptr_t)name;
         kin_ignore(kin__task_start_internal(sched, report_stuck, arg, "kin: grace"));
     }
+    kin__walk_on(&walk);
 }
 
 /* ---- one task alone ---- */
 
 bool kin__task_kill(uint64_t id)
 {
-    struct kin__scope *list = NULL;
+    struct kin__walk walk = {0};
     struct kin__task *task;
     struct kin__scope *scope = kin__scope_lock_of(id, &task);
     if (!scope)
         return false;
     bool is_alive = !task->over;
-    if (is_alive) {
-        kin__park_request(task, KIN__CANCEL | KIN__KILL);
-        hurry_inner_of(task, &list);
-    }
+    if (is_alive)
+        kill_locked(task, &walk);
     kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
-    kin__cancel_walk(list);
+    kin__walk_on(&walk);
     return is_alive;
 }
 

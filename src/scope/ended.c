@@ -266,7 +266,7 @@ void kin__task_forget(uint64_t id)
 
 /* ---- waiting for the end of one task ---- */
 
-struct kin__scope *kin__scope_lock_of(uint64_t id, struct kin__task **task)
+struct kin__scope *kin__scope_lock_of_to(uint64_t id, struct kin__task **task, unsigned mode)
 {
     *task = kin__task_find(id);
     /* Any scope will do, blocks are never unmapped; the name decides below. Pairs with the release
@@ -274,7 +274,7 @@ struct kin__scope *kin__scope_lock_of(uint64_t id, struct kin__task **task)
     struct kin__scope *scope = *task ? kin__load_acquire(&(*task)->scope) : NULL;
     if (!scope)
         return NULL;
-    kin__lock_take(&scope->lock, KIN__RANK_NURSERY);
+    kin__lock_take_to(&scope->lock, KIN__RANK_NURSERY, mode);
     /* As long as its scope is locked a task that is in it keeps its name. Pairs with the release in
      * kin__frame_free_as. */
     if (kin__load_acquire(&(*task)->frame.name) == id &&
@@ -282,6 +282,11 @@ struct kin__scope *kin__scope_lock_of(uint64_t id, struct kin__task **task)
         return scope;
     kin__lock_give(&scope->lock, KIN__RANK_NURSERY);
     return NULL;
+}
+
+struct kin__scope *kin__scope_lock_of(uint64_t id, struct kin__task **task)
+{
+    return kin__scope_lock_of_to(id, task, KIN__LAB_WRITE);
 }
 
 /* It is over, and everybody who is told of that has been. */

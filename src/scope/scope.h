@@ -244,6 +244,27 @@ static inline struct kin__scope *kin__scope_lock(const struct kin__handle *handl
     return KIN__LIKELY(scope != NULL) && kin__scope_lock_named(scope, name) ? scope : NULL;
 }
 
+/* What is left to do of a cancellation, in this order. It is on the stack of whoever cancels, or in
+ * the lab an actor's. */
+struct kin__walk {
+    struct kin__scope *inner;   /* The next nursery of a task that was asked; NULL: none is left. */
+    struct kin__scope *end;     /* Where those end: a nursery of the task, or NULL; */
+    uint64_t around;            /* the name of end, or if there is none, that of the task; */
+    int32_t reason;             /* and what is said to them. */
+    uint32_t depth;             /* More masks than this hold it back. */
+    struct kin__scope *list;    /* Cancelled scopes, each held by a token: children are asked. */
+    struct kin__scope *overdue; /* A scope whose children are killed, which nothing holds; */
+    uint64_t name;              /* its name, */
+    uint64_t left;              /* how many of them at most, */
+    struct kin__stuck *stuck;   /* and room for a report of each before; NULL: nobody is told. */
+};
+#define KIN__WALK_HURRIES 256u /* as a depth: no mask holds it back, and the grace is over, too */
+
+static inline bool kin__walk_is_over(const struct kin__walk *walk)
+{
+    return !walk->inner && !walk->list && !walk->left;
+}
+
 /* Moves to another state, keeping live; the transition must be one of 000 section 2.3. */
 void kin__scope_move_locked(struct kin__scope *scope, enum kin_nursery_state to);
 
@@ -301,26 +322,33 @@ bool kin__cancel_begin_locked(struct kin__scope *scope, int reason, struct kin__
 bool kin__cancel_inherit_locked(struct kin__scope *scope, int reason, struct kin__scope **list);
 /* What a join says of a nursery that was cancelled and of which no child has failed. */
 int kin__cancel_status(const struct kin__scope *scope);
-/* Tells every descendant of every scope on the list. In the lab others may run in between, and if
- * nobody is there to wait for the end of it, it ends later. */
+/* Tells every descendant of every scope on the list. */
 void kin__cancel_walk(struct kin__scope *list);
-/* One step of that; what is left of the list. */
-struct kin__scope *kin__cancel_step(struct kin__scope *list);
+/* All that is left of a walk. In the lab others may run in between, and if nobody is there to wait
+ * for the end of it, it ends later. */
+void kin__walk_on(struct kin__walk *walk);
+/* One step of that. */
+void kin__walk_step(struct kin__walk *walk);
+/* A task was asked to stop: the walk cancels the nurseries that the task has open, innermost first,
+ * down to but without end, those that were opened under no more than depth masks. The caller holds
+ * the lock of end, which is a nursery of the task, or if end is NULL, that of the scope that the
+ * task is in. The walk is done with whoever was asked before. */
+void kin__walk_into_locked(struct kin__walk *walk, struct kin__task *task, struct kin__scope *end,
+                           int reason, unsigned depth);
 /* From now on a nursery of the running task is cancelled at this time at the latest. */
 void kin__deadline_arm(struct kin__scope *scope, kin_time deadline);
 /* How long a cancelled child may take, in ns. */
 int64_t kin__grace_locked(const struct kin__scope *scope);
 /* Arms the end of the grace of a scope that was just cancelled. */
 void kin__grace_arm_locked(struct kin__scope *scope);
-/* Cancels the nurseries that task has open, innermost first, down to but without end: those that
- * were opened under no more than depth masks. The caller holds a lock that keeps the task from
- * ending. */
-void kin__cancel_inner_of(struct kin__task *task, const struct kin__scope *end, int reason,
-                          unsigned depth, struct kin__scope **list);
+/* The grace of a nursery that was just cancelled by a kill is over in a moment. */
+void kin__grace_hurry_locked(struct kin__scope *scope);
+/* The part of a step of a walk that kills a child. */
+void kin__kill_step(struct kin__walk *walk);
 /* One task is asked to stop for itself, under the lock of its scope: first the task, then the
  * nurseries that it has open. */
 void kin__cancel_ask_locked(const struct kin__scope *scope, struct kin__task *task);
-void kin__cancel_inside_locked(struct kin__task *task, struct kin__scope **list);
+void kin__cancel_inside_locked(struct kin__task *task, struct kin__walk *walk);
 /* Whether nobody has asked it before, nor its nursery. */
 bool kin__cancel_is_first_locked(const struct kin__scope *scope, const struct kin__task *task);
 /* Why the owner, or a nursery around this one, is being cancelled, if that reaches this one; 0
@@ -394,6 +422,8 @@ extern _Atomic(const struct kin__party_ops *) kin__party_ops;
 /* The scope of the task with this number, locked; NULL when it is over and gone. task->over says
  * whether it is over and its frame was kept. */
 struct kin__scope *kin__scope_lock_of(uint64_t id, struct kin__task **task);
+/* The same, to change the scope in this way. */
+struct kin__scope *kin__scope_lock_of_to(uint64_t id, struct kin__task **task, unsigned mode);
 /* Nobody will ask any more how this child ended, which is over and was known by its name: its frame
  * need not be kept. Of one that is not over, or is gone, nothing changes. */
 void kin__task_forget(uint64_t id);

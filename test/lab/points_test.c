@@ -10,7 +10,7 @@
 #ifdef __clang__ /* a call without arguments is a call */
 #pragma clang diagnostic ignored "-Wgnu-zero-variadic-macro-arguments"
 #endif
-#include "lab/in_lab.h"
+#include "lab/found.h"
 
 #include <errno.h>
 
@@ -223,23 +223,6 @@ KIN_TEST(every_call_is_a_point, "")
 }
 
 /* ---- programs with one bug each ---- */
-
-static const enum kin_lab_strategy both[] = {KIN_LAB_DPOR, KIN_LAB_RANDOM};
-
-static void expect_found(kin_task_fn *test, int status)
-{
-    for (unsigned s = 0; s < 2; s++) {
-        for (unsigned workers = 1; workers <= 2; workers++) {
-            struct kin_lab_config config = KIN_LAB_CONFIG_INIT;
-            config.strategy = both[s];
-            config.workers = workers;
-            config.executions_max = 20000;
-            config.seed = kin_test_seed();
-            EXPECT_EQ(kin_lab_run(&config, test, NULL, &report), status);
-            EXPECT(!report.exhausted);
-        }
-    }
-}
 
 static int two_children(kin_task_fn *a, kin_task_fn *b, void *arg)
 {
