@@ -49,7 +49,7 @@ static struct {
     struct kin_rwlock rwlock;
     int written;
     struct kin_sem sem;
-    struct kin_event event;
+    struct kin_event event, heard;
     struct kin_group group;
     struct kin_once once;
     struct kin_barrier barrier;
@@ -83,6 +83,54 @@ __attribute__((unused)) static int nothing(void *arg)
 __attribute__((unused)) static int wait_there(void *arg)
 {
     return kin_event_wait(arg, KIN_NEVER);
+}
+
+/* Grandchildren: what they see goes to arg, which is their parent's. The first is told when to
+ * look, the second looks and tells the first, and of two of the third the one that is killed
+ * tells. */
+__attribute__((unused)) static int look_when_told(void *arg)
+{
+    kin_mask();
+    kin_ignore(kin_event_wait(&it.heard, KIN_NEVER));
+    kin_unmask();
+    *(int *)arg = 1 + kin_cancelled();
+    return 0;
+}
+
+__attribute__((unused)) static int look_and_tell(void *arg)
+{
+    *(int *)arg = 1 + kin_cancelled();
+    kin_event_set(&it.heard);
+    return 0;
+}
+
+__attribute__((unused)) static int outstay(void *arg)
+{
+    kin_mask();
+    *(int *)arg = kin_event_wait(&it.heard, KIN_NEVER) < 0 ? 1 : 2 + (kin_checkpoint() < 0);
+    kin_event_set(&it.heard);
+    kin_unmask();
+    return 0;
+}
+
+/* Has two nurseries open, one in the other, perhaps under a mask for a while. What they see. */
+__attribute__((unused)) static int own_two(int is_masked)
+{
+    struct kin_nursery outer;
+    struct kin_nursery inner;
+    int saw[2] = {0};
+    if (is_masked)
+        kin_mask();
+    kin_ignore(kin_nursery_open(&outer, NULL));
+    kin_ignore(kin_spawn(&outer, look_when_told, &saw[0]));
+    kin_ignore(kin_nursery_open(&inner, NULL));
+    if (kin_spawn(&inner, look_and_tell, &saw[1]) < 0)
+        kin_event_set(&it.heard);
+    if (is_masked)
+        kin_unmask();
+    kin_ignore(kin_nursery_join(&inner, NULL));
+    kin_ignore(kin_nursery_join(&outer, NULL));
+    return saw[0] * 4 + saw[1];
 }
 
 static int on_call(struct kin_server *s, void *state, const void *req, size_t size,
@@ -337,11 +385,30 @@ enum { FIRST = 1, LATER = 2, TIMED = 4 };
 
 #define COMMA ,
 
+/* Calls of a task that has nurseries of its own while others cancel it: for programs that have one
+ * of these and little else. */
+#define THEOREM_FAMILIES(X)                                                                        \
+    X(family, OF_NEST, 0, struct kin_nursery n; if ((rc = kin_nursery_open(&n, NULL)) == 0) {      \
+        int saw = 0; kin_ignore(kin_spawn(&n, look_when_told, &saw));                              \
+        rc = kin_event_wait(&it.event, KIN_NEVER); kin_event_set(&it.heard);                       \
+        kin_ignore(kin_nursery_join(&n, NULL)); rc = saw * 2 + (rc < 0); })                        \
+    X(two, OF_NEST, 0, rc = own_two(0))                                                            \
+    X(two_masked, OF_NEST, 0, rc = own_two(1))                                                     \
+    X(overdue, OF_NEST, TIMED, struct kin_nursery n; int saw[2] = {0};                             \
+      struct kin_nursery_options options = KIN_NURSERY_OPTIONS_INIT; options.cancel_grace = 1;     \
+      if ((rc = kin_nursery_open(&n, &options)) == 0) {                                            \
+        kin_ignore(kin_spawn(&n, outstay, &saw[0])); kin_ignore(kin_spawn(&n, outstay, &saw[1]));  \
+        kin_nursery_cancel(&n, 3);                                                                 \
+        kin_ignore(kin_nursery_join(&n, NULL)); rc = saw[0] * 4 + saw[1]; })
+
 enum theorem_call {
 #define X(name, group, flags, ...) CALL_##name,
     THEOREM_CALLS(X)
+    CALLS,
+    CALL_before_families = CALLS - 1,
+    THEOREM_FAMILIES(X)
 #undef X
-    CALLS
+    CALLS_ALL
 };
 
 /* ---- the calls ---- */
@@ -355,15 +422,17 @@ enum theorem_call {
         return rc;                                                                                 \
     }
 THEOREM_CALLS(X)
+THEOREM_FAMILIES(X)
 #undef X
 
 static const struct {
     const char *name, *text;
     unsigned group, flags;
     int (*fn)(int me);
-} theorem_calls[CALLS] = {
+} theorem_calls[CALLS_ALL] = {
 #define X(name, group, flags, ...) {#name, #__VA_ARGS__, group, flags, do_##name},
     THEOREM_CALLS(X)
+    THEOREM_FAMILIES(X)
 #undef X
 };
 
@@ -392,7 +461,21 @@ static bool theorem_fits(unsigned op, unsigned task)
     return !((flags & FIRST) && task != 0) && !((flags & LATER) && task == 0);
 }
 
-/* The program of a number: calls of one group, or of two. */
+/* A task with nurseries of its own, which is cancelled: by the first task, for itself by another
+ * one, or with its nursery. */
+static void theorem_make_family(uint64_t *state)
+{
+    static const uint8_t others[] = {CALL_cancel_one, CALL_cancel, CALL_cancelled, CALL_set};
+    memset(&program, 0, sizeof(program));
+    program.tasks = 2;
+    program.groups = OF_NEST | OF_CANCEL;
+    program.count[0] = program.count[1] = 1;
+    program.ops[0][0] = (uint8_t)(CALLS + theorem_pick(state, CALLS_ALL - CALLS));
+    program.ops[1][0] = others[theorem_pick(state, 4)];
+    program.cancels = program.ops[1][0] == CALL_cancelled || theorem_pick(state, 4) == 0;
+}
+
+/* The program of a number: calls of one group, or of two; one in sixteen is a family's. */
 static void theorem_make(uint64_t seed)
 {
     uint64_t state = seed * 2 + 1;
@@ -414,6 +497,8 @@ static void theorem_make(uint64_t seed)
         program.groups |= theorem_calls[op].group;
         placed++;
     }
+    if (theorem_pick(&state, 16) == 0)
+        theorem_make_family(&state);
 }
 
 __attribute__((unused)) static bool theorem_is_timed(void)
