@@ -132,7 +132,7 @@ static void step_inside(struct kin__walk *walk)
     struct kin__task *task = NULL;
     struct kin__scope *scope = walk->end;
     if (!scope)
-        scope = kin__scope_lock_of_to(walk->around, &task, 0);
+        scope = kin__scope_lock_of_walked(walk->around, &task);
     else if (kin__scope_lock_to(scope, walk->around, 0))
         task = kin__load_relaxed(&scope->owner); /* relaxed: constant while open */
     if (!task) {

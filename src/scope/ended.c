@@ -266,7 +266,9 @@ void kin__task_forget(uint64_t id)
 
 /* ---- waiting for the end of one task ---- */
 
-struct kin__scope *kin__scope_lock_of_to(uint64_t id, struct kin__task **task, unsigned mode)
+/* In place: the mode is the lab's, and nobody else passes it on. */
+static inline __attribute__((always_inline)) struct kin__scope *
+lock_of(uint64_t id, struct kin__task **task, unsigned mode)
 {
     *task = kin__task_find(id);
     /* Any scope will do, blocks are never unmapped; the name decides below. Pairs with the release
@@ -286,7 +288,12 @@ struct kin__scope *kin__scope_lock_of_to(uint64_t id, struct kin__task **task, u
 
 struct kin__scope *kin__scope_lock_of(uint64_t id, struct kin__task **task)
 {
-    return kin__scope_lock_of_to(id, task, KIN__LAB_WRITE);
+    return lock_of(id, task, KIN__LAB_WRITE);
+}
+
+struct kin__scope *kin__scope_lock_of_walked(uint64_t id, struct kin__task **task)
+{
+    return lock_of(id, task, 0);
 }
 
 /* It is over, and everybody who is told of that has been. */

@@ -422,8 +422,8 @@ extern _Atomic(const struct kin__party_ops *) kin__party_ops;
 /* The scope of the task with this number, locked; NULL when it is over and gone. task->over says
  * whether it is over and its frame was kept. */
 struct kin__scope *kin__scope_lock_of(uint64_t id, struct kin__task **task);
-/* The same, to change the scope in this way. */
-struct kin__scope *kin__scope_lock_of_to(uint64_t id, struct kin__task **task, unsigned mode);
+/* The same for a step of a walk, which leaves the scope itself as it is. */
+struct kin__scope *kin__scope_lock_of_walked(uint64_t id, struct kin__task **task);
 /* Nobody will ask any more how this child ended, which is over and was known by its name: its frame
  * need not be kept. Of one that is not over, or is gone, nothing changes. */
 void kin__task_forget(uint64_t id);
